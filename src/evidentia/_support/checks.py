@@ -1,0 +1,116 @@
+"""Argument checks shared by all rooms, and the switch that turns the costly ones off.
+
+Checks that read tensor values (is any entry NaN? do the masses add up?) cost a pass over the data and a
+device synchronisation, so they can be switched off in hot loops. Checks of shapes and types always run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+
+TensorLike: TypeAlias = "Tensor | npt.NDArray[Any] | Sequence[Any] | float"
+
+_enabled: ContextVar[bool] = ContextVar("evidentia_validation", default=True)
+
+
+@contextmanager
+def validation(enabled: bool) -> Iterator[None]:
+    """Switch the checks of tensor values on or off inside a `with` block.
+
+    Example:
+        >>> import torch, evidentia as ev
+        >>> with ev.validation(False):
+        ...     w = ev.MultinomialOpinion.from_evidence(torch.tensor([1.0, 2.0]))
+    """
+    token = _enabled.set(enabled)
+    try:
+        yield
+    finally:
+        _enabled.reset(token)
+
+
+def validation_enabled(override: bool | None = None) -> bool:
+    """Whether tensor values are to be checked: `override` if given, else the surrounding `validation` block."""
+    return _enabled.get() if override is None else override
+
+
+def as_float_tensor(value: TensorLike, name: str) -> Tensor:
+    """Turn a tensor, array, list or number into a floating tensor; dtype and device of tensors are kept."""
+    if isinstance(value, Tensor):
+        tensor = value
+    else:
+        try:
+            tensor = torch.as_tensor(np.asarray(value))
+        except (TypeError, ValueError) as error:
+            raise EvidentiaError(
+                f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
+            ) from error
+        if tensor.dtype == torch.float64 and not isinstance(value, np.ndarray | np.generic):
+            tensor = tensor.to(torch.get_default_dtype())
+    if tensor.is_complex():
+        raise EvidentiaError(f"{name} must be real, got a tensor of {tensor.dtype}")
+    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def check_class_dim(tensor: Tensor, name: str) -> None:
+    """Require a last dimension of at least two classes."""
+    if tensor.ndim == 0 or tensor.shape[-1] < 2:
+        raise EvidentiaError(
+            f"{name} needs a last dimension with one entry for each of at least 2 classes, "
+            f"got shape {tuple(tensor.shape)}"
+        )
+
+
+def check_finite(tensor: Tensor, name: str) -> None:
+    """Require that no entry is NaN or infinite."""
+    if not bool(torch.isfinite(tensor).all()):
+        kind = "NaN" if bool(torch.isnan(tensor).any()) else "infinite values"
+        count = int((~torch.isfinite(tensor)).sum())
+        raise EvidentiaError(
+            f"{name} must be finite, got {kind} ({count} of {tensor.numel()} entries are not finite); "
+            "check the network's outputs or lower the learning rate"
+        )
+
+
+def check_nonnegative(tensor: Tensor, name: str) -> None:
+    """Require finite entries that are at least 0."""
+    check_finite(tensor, name)
+    if tensor.numel() and bool((tensor < 0).any()):
+        raise EvidentiaError(f"{name} must be at least 0 everywhere, got a smallest value of {float(tensor.min()):.6g}")
+
+
+def check_unit_interval(tensor: Tensor, name: str) -> None:
+    """Require finite entries in [0, 1]."""
+    check_finite(tensor, name)
+    if tensor.numel() and bool(((tensor < 0) | (tensor > 1)).any()):
+        low, high = float(tensor.min()), float(tensor.max())
+        raise EvidentiaError(f"{name} must lie in [0, 1], got values from {low:.6g} to {high:.6g}")
+
+
+def mass_tolerance(dtype: torch.dtype, terms: int) -> float:
+    """How far a sum of `terms` masses may stray from 1 by rounding alone."""
+    return 8 * torch.finfo(dtype).eps * max(terms, 8)
+
+
+def check_adds_to_one(total: Tensor, terms: int, name: str) -> None:
+    """Require masses that add up to 1, to the rounding of their dtype."""
+    error = (total - 1).abs()
+    if total.numel() and bool((error > mass_tolerance(total.dtype, terms)).any()):
+        worst = float(total.flatten()[int(error.argmax())])
+        raise EvidentiaError(f"{name} must add up to 1, got a sum of {worst:.6g}; divide by the sum first")
+
+
+def check_same_length(first: Sequence[Any] | Tensor, second: Sequence[Any] | Tensor, names: str) -> None:
+    """Require two aligned sequences."""
+    if len(first) != len(second):
+        raise EvidentiaError(f"{names} must have the same length, got {len(first)} and {len(second)}")

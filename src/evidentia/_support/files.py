@@ -1,0 +1,145 @@
+"""Files that are written whole or not at all, and that can run no code when they are read.
+
+One file holds tensors (safetensors) and, in its header, a JSON manifest: format version, kind, content and a
+SHA-256 digest over everything. One file rather than a pair, because only a single rename is atomic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._version import __version__
+
+FORMAT_VERSION = 1
+_MANIFEST_KEY = "evidentia"
+
+
+class Manifest(BaseModel):
+    """The JSON that travels in the header of every evidentia file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["evidentia"] = "evidentia"
+    format_version: int
+    kind: str
+    evidentia_version: str
+    content: dict[str, Any]
+    sha256: str
+
+
+def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Call `write` with a temporary path beside `path`, then rename it into place.
+
+    A crash, a full disk or an exception leaves whatever stood at `path` before untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        write(part)
+        # safetensors and matplotlib replace or reopen the file, so sync by path rather than by handle.
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        # mkstemp makes private files; give this one the permissions an ordinary write would have had.
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
+        part.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8") and None)
+
+
+def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], content: dict[str, Any]) -> None:
+    """Save tensors and JSON-able `content` as an evidentia file of the given `kind`."""
+    # Tensors may share memory or be strided views, neither of which safetensors stores.
+    stored = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    try:
+        json.dumps(content, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise EvidentiaError(f"the description of a {kind} must be plain JSON: {error}") from error
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        kind=kind,
+        evidentia_version=__version__,
+        content=content,
+        sha256=_digest(kind, content, stored),
+    )
+    metadata = {_MANIFEST_KEY: manifest.model_dump_json()}
+    write_atomically(path, lambda part: save_file(stored, part, metadata=metadata))
+
+
+def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Load what `save_tensors` wrote: tensors on the CPU, and the content.
+
+    Raises:
+        FileFormatError: if the file is truncated, tampered with, of another kind or of another version.
+        FileNotFoundError: if there is no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError as error:
+        raise FileFormatError(
+            f"{path} is not a readable safetensors file ({error}); it may be truncated: save or copy it again"
+        ) from error
+    manifest = _read_manifest(path, metadata)
+    if manifest.kind != kind:
+        raise FileFormatError(f"{path} holds a {manifest.kind}, but a {kind} is needed")
+    if manifest.sha256 != _digest(kind, manifest.content, tensors):
+        raise FileFormatError(f"{path} does not match its checksum: it was changed after it was saved")
+    return tensors, manifest.content
+
+
+def _read_manifest(path: Path, metadata: Mapping[str, str]) -> Manifest:
+    if _MANIFEST_KEY not in metadata:
+        raise FileFormatError(f"{path} is a safetensors file, but evidentia did not write it (no manifest)")
+    try:
+        raw = json.loads(metadata[_MANIFEST_KEY])
+        version = raw["format_version"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise FileFormatError(f"the manifest of {path} is damaged: {error!r}") from error
+    if version != FORMAT_VERSION:
+        raise FileFormatError(
+            f"{path} has format version {version!r}; evidentia {__version__} reads version {FORMAT_VERSION}: "
+            "use the release that wrote it, or save it again with this one"
+        )
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        raise FileFormatError(f"the manifest of {path} is damaged: {error}") from error
+
+
+def _digest(kind: str, content: dict[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps([kind, content], sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,174 @@
+"""Reasoning through conditionals: deduction from cause to effect, inversion, and abduction back."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from evidentia._support.checks import TensorLike, as_float_tensor, check_unit_interval, validation_enabled
+from evidentia.opinions.binomial import BinomialOpinion
+from evidentia.opinions.operators.registry import OPERATORS, masses_from
+
+
+@OPERATORS.register("deduce")
+def deduce(
+    x: BinomialOpinion,
+    y_given_x: BinomialOpinion,
+    y_given_not_x: BinomialOpinion,
+    base_rate: TensorLike | None = None,
+) -> BinomialOpinion:
+    r"""The opinion about y that follows from an opinion about x and the two conditional opinions.
+
+    The projected probability obeys the law of total probability,
+    $P_y = P_x P_{y|x} + (1 - P_x) P_{y|\bar x}$. The vacuity is that of the conditionals, weighted by what is
+    believed of x, and where nothing is known of x that of the deduction from a vacuous x:
+    $u_y = b_x u_{y|x} + d_x u_{y|\bar x} + u_x \hat u$ (Jøsang 2016, definitions 9.1 and 9.2).
+
+    Args:
+        x: the opinion about the parent proposition.
+        y_given_x: the opinion about y should x hold.
+        y_given_not_x: the opinion about y should x not hold.
+        base_rate: the base rate of y; by default the one that x's base rate and the conditionals imply.
+
+    Example:
+        >>> import evidentia as ev
+        >>> x = ev.BinomialOpinion(0.0, 0.4, 0.6)
+        >>> ev.opinions.deduce(x, ev.BinomialOpinion(0.55, 0.3, 0.15), ev.BinomialOpinion(0.1, 0.75, 0.15))
+        BinomialOpinion(belief=0.1514, disbelief=0.48, vacuity=0.3686, base_rate=0.3824)
+    """
+    a_x = x.base_rate
+    if base_rate is None:
+        a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
+    else:
+        a_y = as_float_tensor(base_rate, "base_rate").to(x.belief)
+        if validation_enabled():
+            check_unit_interval(a_y, "base_rate")
+    p_true = y_given_x.belief + a_y * y_given_x.vacuity
+    p_false = y_given_not_x.belief + a_y * y_given_not_x.vacuity
+    expected = a_x * p_true + (1 - a_x) * p_false
+
+    # A vacuous x leaves y anywhere between the conditionals. When one conditional has more of both belief and
+    # disbelief than the other, that is the straight line between them (definition 9.1, case I); otherwise the
+    # largest vacuity that keeps belief and disbelief above their smaller conditional values.
+    least_belief = torch.minimum(y_given_x.belief, y_given_not_x.belief)
+    least_disbelief = torch.minimum(y_given_x.disbelief, y_given_not_x.disbelief)
+    apex = torch.minimum(
+        _ratio_or_infinity(expected - least_belief, a_y),
+        _ratio_or_infinity((1 - expected) - least_disbelief, 1 - a_y),
+    )
+    on_the_line = a_x * y_given_x.vacuity + (1 - a_x) * y_given_not_x.vacuity
+    same_order = (y_given_x.belief > y_given_not_x.belief) == (y_given_x.disbelief > y_given_not_x.disbelief)
+    unknown = torch.where(same_order, on_the_line, apex)
+
+    vacuity = x.belief * y_given_x.vacuity + x.disbelief * y_given_not_x.vacuity + x.vacuity * unknown
+    probability = x.projected * p_true + (1 - x.projected) * p_false
+    return _from_projection(probability, vacuity, a_y, x.prior_weight)
+
+
+def invert(
+    y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion, base_rate: TensorLike
+) -> tuple[BinomialOpinion, BinomialOpinion]:
+    r"""Bayes' theorem for opinions: from opinions about y given x to opinions about x given y.
+
+    The projected probabilities are those of Bayes,
+    $P(x \mid y) = a_x P(y \mid x) / (a_x P(y \mid x) + (1 - a_x) P(y \mid \bar x))$. The vacuity is the largest that
+    leaves room for them, times how unsure or how irrelevant the conditionals are:
+    $u_{x|y} = u^{\max}_{x|y} (w + r - w r)$ with $w$ the conditionals' vacuity relative to its maximum and
+    $r = 1 - |P(y \mid x) - P(y \mid \bar x)|$ (Jøsang 2016, chapter 10).
+
+    Args:
+        y_given_x: the opinion about y should x hold.
+        y_given_not_x: the opinion about y should x not hold.
+        base_rate: the base rate of x.
+
+    Returns:
+        The opinions about x given y, and about x given not y.
+
+    Example:
+        >>> import evidentia as ev
+        >>> x_given_y, x_given_not_y = ev.opinions.invert(
+        ...     ev.BinomialOpinion(0.8, 0.2, 0.0), ev.BinomialOpinion(0.2, 0.8, 0.0), base_rate=0.5)
+        >>> x_given_y
+        BinomialOpinion(belief=0.72, disbelief=0.12, vacuity=0.16, base_rate=0.5)
+    """
+    a_x = as_float_tensor(base_rate, "base_rate").to(y_given_x.belief)
+    if validation_enabled():
+        check_unit_interval(a_x, "base_rate")
+    a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
+    p_true = y_given_x.belief + a_y * y_given_x.vacuity
+    p_false = y_given_not_x.belief + a_y * y_given_not_x.vacuity
+
+    doubt = y_given_x.vacuity + y_given_not_x.vacuity
+    relative = [
+        _quotient(given.vacuity * _quotient(given.vacuity, _largest_vacuity(p, a_y)), doubt)
+        for given, p in ((y_given_x, p_true), (y_given_not_x, p_false))
+    ]
+    doubtful = (relative[0] + relative[1]).clamp(0, 1)
+    irrelevant = 1 - (p_true - p_false).abs()
+    share = doubtful + irrelevant - doubtful * irrelevant
+
+    inverted = []
+    for if_true, if_false in ((p_true, p_false), (1 - p_true, 1 - p_false)):
+        total = a_x * if_true + (1 - a_x) * if_false
+        # An observation that cannot happen says nothing: the base rate stays.
+        probability = torch.where(total > 0, _quotient(a_x * if_true, total), a_x.expand_as(total))
+        vacuity = _largest_vacuity(probability, a_x) * share
+        inverted.append(_from_projection(probability, vacuity, a_x, y_given_x.prior_weight))
+    return inverted[0], inverted[1]
+
+
+@OPERATORS.register("abduce")
+def abduce(
+    y: BinomialOpinion, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion, base_rate: TensorLike
+) -> BinomialOpinion:
+    """The opinion about x that an opinion about its effect y suggests: invert the conditionals, then deduce.
+
+    Args:
+        y: the opinion about the observed proposition.
+        y_given_x: the opinion about y should x hold.
+        y_given_not_x: the opinion about y should x not hold.
+        base_rate: the base rate of x.
+
+    Example:
+        >>> import evidentia as ev
+        >>> positive = ev.BinomialOpinion(1.0, 0.0, 0.0)
+        >>> sick, healthy = ev.BinomialOpinion(0.9, 0.05, 0.05), ev.BinomialOpinion(0.05, 0.9, 0.05)
+        >>> round(float(ev.opinions.abduce(positive, sick, healthy, base_rate=0.01).projected), 2)
+        0.15
+    """
+    x_given_y, x_given_not_y = invert(y_given_x, y_given_not_x, base_rate)
+    a_y = marginal_base_rate(x_given_y.base_rate, y_given_x, y_given_not_x)
+    observed = BinomialOpinion(y.belief, y.disbelief, y.vacuity, a_y, y.prior_weight, validate=False)
+    return deduce(observed, x_given_y, x_given_not_y, base_rate=x_given_y.base_rate)
+
+
+def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion) -> Tensor:
+    """The base rate of y that the conditionals imply; their own mean base rate if both are vacuous."""
+    believed = a_x * y_given_x.belief + (1 - a_x) * y_given_not_x.belief
+    settled = a_x * (1 - y_given_x.vacuity) + (1 - a_x) * (1 - y_given_not_x.vacuity)
+    given = a_x * y_given_x.base_rate + (1 - a_x) * y_given_not_x.base_rate
+    return torch.where(settled > 0, _quotient(believed, settled), given).clamp(0, 1)
+
+
+def _from_projection(probability: Tensor, vacuity: Tensor, base_rate: Tensor, prior_weight: float) -> BinomialOpinion:
+    belief = probability - base_rate * vacuity
+    disbelief = (1 - probability) - (1 - base_rate) * vacuity
+    vacuity, belief, disbelief = masses_from(vacuity, belief, disbelief)
+    return BinomialOpinion(belief, disbelief, vacuity, base_rate, prior_weight, validate=False)
+
+
+def _largest_vacuity(probability: Tensor, base_rate: Tensor) -> Tensor:
+    """The largest u that leaves belief and disbelief at least 0: min(P / a, (1 - P) / (1 - a))."""
+    return torch.minimum(
+        _ratio_or_infinity(probability, base_rate), _ratio_or_infinity(1 - probability, 1 - base_rate)
+    ).clamp(max=1)
+
+
+def _ratio_or_infinity(numerator: Tensor, denominator: Tensor) -> Tensor:
+    some = denominator > 0
+    return torch.where(some, numerator / torch.where(some, denominator, 1.0), torch.inf)
+
+
+def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:
+    some = denominator > 0
+    return torch.where(some, numerator / torch.where(some, denominator, 1.0), 0.0)

@@ -1,0 +1,162 @@
+r"""Fusion: one opinion from the opinions of many sources about the same thing.
+
+Which one fits depends on how the sources relate. Independent evidence adds up (cumulative); the same evidence seen by
+many is averaged (averaging), or averaged with more say for the more certain (weighted); sources that will accept
+nothing but agreement compromise (constraint).
+
+All take binomial or multinomial opinions and any number of sources. With $u_i$ the vacuities, the textbook forms divide
+by products of vacuities; here every source has the weight $m_i = \min_j u_j / u_i$ instead, which is the same after
+cancelling, needs no special case for dogmatic sources ($m = 1$ for them and 0 for all others, as the limit has it) and
+cannot underflow.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.opinions.binomial import BinomialOpinion
+from evidentia.opinions.multinomial import MultinomialOpinion
+from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from
+
+OpinionT = TypeVar("OpinionT", bound="BinomialOpinion | MultinomialOpinion")
+
+
+@OPERATORS.register("cumulative_fusion")
+def cumulative_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
+    r"""Fuse sources with independent evidence: their evidence adds up (aleatory cumulative fusion).
+
+    $b = \frac{\sum_i b_i m_i}{\sum_i m_i - (N - 1) \min u}$, $u = \frac{\min u}{\sum_i m_i - (N - 1) \min u}$;
+    base rates are averaged in proportion to the evidence. Dogmatic sources outweigh all others and are averaged.
+
+    Example:
+        >>> import evidentia as ev
+        >>> once = ev.BinomialOpinion.from_evidence(2.0, 1.0)
+        >>> ev.opinions.cumulative_fusion(once, once).allclose(ev.BinomialOpinion.from_evidence(4.0, 2.0))
+        True
+    """
+    sources, kind = _multinomial(opinions, dim)
+    weight, least = _weights(sources.vacuity)
+    total = weight.sum(0) - (len(sources) - 1) * least
+    belief = (weight.unsqueeze(-1) * sources.belief).sum(0) / total.unsqueeze(-1)
+    evidence = weight * (1 - sources.vacuity)
+    return _finish(kind, sources, belief, least / total, evidence)
+
+
+@OPERATORS.register("averaging_fusion")
+def averaging_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
+    r"""Fuse sources that saw the same evidence: their evidence is averaged.
+
+    $b = \sum_i b_i m_i / \sum_i m_i$, $u = N \min u / \sum_i m_i$; base rates are averaged.
+
+    Example:
+        >>> import evidentia as ev
+        >>> w = ev.BinomialOpinion.from_evidence(2.0, 1.0)
+        >>> ev.opinions.averaging_fusion(w, w).allclose(w)
+        True
+    """
+    sources, kind = _multinomial(opinions, dim)
+    weight, least = _weights(sources.vacuity)
+    total = weight.sum(0)
+    belief = (weight.unsqueeze(-1) * sources.belief).sum(0) / total.unsqueeze(-1)
+    return _finish(kind, sources, belief, len(sources) * least / total, torch.ones_like(weight))
+
+
+@OPERATORS.register("weighted_fusion")
+def weighted_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
+    r"""Fuse like averaging, but with each source weighted by its confidence $c_i = 1 - u_i$.
+
+    $b = \frac{\sum_i b_i c_i m_i}{\sum_i c_i m_i}$, $u = \frac{\min u \sum_i c_i}{\sum_i c_i m_i}$; base rates are
+    averaged by confidence. A vacuous source changes nothing; vacuous sources alone give a vacuous opinion.
+
+    Example:
+        >>> import evidentia as ev
+        >>> w = ev.BinomialOpinion.from_evidence(2.0, 1.0)
+        >>> ev.opinions.weighted_fusion(w, ev.BinomialOpinion(0.0, 0.0, 1.0)).allclose(w)
+        True
+    """
+    sources, kind = _multinomial(opinions, dim)
+    weight, least = _weights(sources.vacuity)
+    confidence = 1 - sources.vacuity
+    share = confidence * weight
+    total = share.sum(0)
+    some = total > 0
+    divisor = torch.where(some, total, torch.ones_like(total))
+    belief = (share.unsqueeze(-1) * sources.belief).sum(0) / divisor.unsqueeze(-1)
+    vacuity = torch.where(some, least * confidence.sum(0) / divisor, torch.ones_like(least))
+    return _finish(kind, sources, belief, vacuity, confidence)
+
+
+@OPERATORS.register("constraint_fusion")
+def constraint_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
+    r"""Fuse sources that insist on agreement (belief constraint fusion, Dempster's rule on opinions).
+
+    $b(x) \propto \prod_i (b_i(x) + u_i) - \prod_i u_i$, $u \propto \prod_i u_i$, normalised to 1; base rates are
+    averaged by confidence. Sources in total conflict leave nothing to normalise: then the limit is taken in which all
+    of them are equally little unsure, which for two sources is the average of their beliefs.
+
+    Example:
+        >>> import evidentia as ev
+        >>> x, y = ev.BinomialOpinion(0.6, 0.1, 0.3), ev.BinomialOpinion(0.5, 0.2, 0.3)
+        >>> ev.opinions.constraint_fusion(x, y)
+        BinomialOpinion(belief=0.759, disbelief=0.1325, vacuity=0.1084, base_rate=0.5)
+    """
+    sources, kind = _multinomial(opinions, dim)
+    belief, vacuity = sources.belief[0], sources.vacuity[0].unsqueeze(-1)
+    for i in range(1, len(sources)):
+        next_belief, next_vacuity = sources.belief[i], sources.vacuity[i].unsqueeze(-1)
+        # All terms are positive, so nothing cancels; normalising at each step keeps long products in range.
+        belief = belief * (next_belief + next_vacuity) + vacuity * next_belief
+        vacuity = vacuity * next_vacuity
+        total = belief.sum(-1, keepdim=True) + vacuity
+        divisor = torch.where(total > 0, total, torch.ones_like(total))
+        belief, vacuity = belief / divisor, vacuity / divisor
+    conflict = (belief.sum(-1, keepdim=True) + vacuity) == 0
+    belief = torch.where(conflict, _total_conflict(sources.belief), belief)
+    return _finish(kind, sources, belief, vacuity.squeeze(-1), 1 - sources.vacuity)
+
+
+def _total_conflict(belief: Tensor) -> Tensor:
+    """The limit of constraint fusion for vacuities that vanish together: classes with the most supporters win."""
+    supporters = (belief > 0).sum(0)
+    most = supporters == supporters.amax(-1, keepdim=True)
+    product = torch.where(belief > 0, belief, torch.ones_like(belief)).prod(0) * most
+    return product / product.sum(-1, keepdim=True)
+
+
+def _weights(vacuity: Tensor) -> tuple[Tensor, Tensor]:
+    """m_i = min u / u_i along the first dimension, 1 for dogmatic sources; and min u."""
+    least = vacuity.amin(0)
+    doubtful = vacuity > 0
+    weight = torch.where(doubtful, least / torch.where(doubtful, vacuity, torch.ones_like(vacuity)), 1.0)
+    return weight, least
+
+
+def _multinomial(opinions: tuple[OpinionT, ...], dim: int | None) -> tuple[MultinomialOpinion, type[OpinionT]]:
+    for opinion in opinions:
+        if not isinstance(opinion, BinomialOpinion | MultinomialOpinion):
+            raise EvidentiaError(
+                f"fusion takes binomial or multinomial opinions, got {type(opinion).__name__}; "
+                "project hyper opinions with to_multinomial() first"
+            )
+    batch = gather(opinions, dim)
+    sources = batch.to_multinomial() if isinstance(batch, BinomialOpinion) else batch
+    return sources, type(opinions[0])
+
+
+def _finish(
+    kind: type[OpinionT], sources: MultinomialOpinion, belief: Tensor, vacuity: Tensor, say: Tensor
+) -> OpinionT:
+    """Build the fused opinion, with base rates averaged by how much `say` each source has."""
+    total = say.sum(0)
+    equal = torch.full_like(say, 1 / len(sources))
+    share = torch.where(total > 0, say / torch.where(total > 0, total, torch.ones_like(total)), equal)
+    base_rate = (share.unsqueeze(-1) * sources.base_rate).sum(0)
+    vacuity, belief = masses_from(vacuity, belief)
+    fused = MultinomialOpinion(belief, vacuity, base_rate, sources.prior_weight, validate=False)
+    if kind is BinomialOpinion:
+        return cast("OpinionT", BinomialOpinion.from_multinomial(fused))
+    return cast("OpinionT", fused)
