@@ -7,10 +7,11 @@ Example:
     tensor([0.0682, 1.0000])
 """
 
-from evidentia import opinions
+from evidentia import evaluation, learning, opinions
 from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError, FileFormatError, MissingExtraError
 from evidentia._version import __version__
+from evidentia.learning import EvidentialClassifier
 from evidentia.opinions import (
     BinomialOpinion,
     HyperOpinion,
@@ -27,15 +28,21 @@ from evidentia.opinions import (
     vacuity,
     vagueness,
 )
+from evidentia.prediction import Prediction, Triage, TriageRule, Verdict
 
 __all__ = [
     "BinomialOpinion",
     "EvidentiaError",
+    "EvidentialClassifier",
     "FileFormatError",
     "HyperOpinion",
     "MissingExtraError",
     "MultinomialOpinion",
     "Opinion",
+    "Prediction",
+    "Triage",
+    "TriageRule",
+    "Verdict",
     "__version__",
     "aleatoric",
     "consonance",
@@ -43,6 +50,8 @@ __all__ = [
     "dissonance",
     "entropy",
     "epistemic",
+    "evaluation",
+    "learning",
     "monosonance",
     "opinions",
     "uncertainties",

@@ -50,8 +50,11 @@ def as_float_tensor(value: TensorLike, name: str) -> Tensor:
         tensor = value
     else:
         try:
-            tensor = torch.as_tensor(np.asarray(value))
-        except (TypeError, ValueError) as error:
+            array = np.asarray(value)
+            # PyTorch takes neither read-only nor reversed memory.
+            shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+            tensor = torch.as_tensor(array if shared else array.copy())
+        except (TypeError, ValueError, RuntimeError) as error:
             raise EvidentiaError(
                 f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
             ) from error

@@ -69,7 +69,11 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8") and None)
+
+    def write(part: Path) -> None:
+        part.write_text(text, encoding="utf-8")
+
+    write_atomically(path, write)
 
 
 def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], content: dict[str, Any]) -> None:
@@ -77,7 +81,8 @@ def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], con
     # Tensors may share memory or be strided views, neither of which safetensors stores.
     stored = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
     try:
-        json.dumps(content, allow_nan=False)
+        # What will be read back, with tuples as lists and keys as strings.
+        content = json.loads(json.dumps(content, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise EvidentiaError(f"the description of a {kind} must be plain JSON: {error}") from error
     manifest = Manifest(
@@ -85,7 +90,7 @@ def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], con
         kind=kind,
         evidentia_version=__version__,
         content=content,
-        sha256=_digest(kind, content, stored),
+        sha256=_digest(__version__, kind, content, stored),
     )
     metadata = {_MANIFEST_KEY: manifest.model_dump_json()}
     write_atomically(path, lambda part: save_file(stored, part, metadata=metadata))
@@ -112,7 +117,7 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[s
     manifest = _read_manifest(path, metadata)
     if manifest.kind != kind:
         raise FileFormatError(f"{path} holds a {manifest.kind}, but a {kind} is needed")
-    if manifest.sha256 != _digest(kind, manifest.content, tensors):
+    if manifest.sha256 != _digest(manifest.evidentia_version, kind, manifest.content, tensors):
         raise FileFormatError(f"{path} does not match its checksum: it was changed after it was saved")
     return tensors, manifest.content
 
@@ -136,8 +141,8 @@ def _read_manifest(path: Path, metadata: Mapping[str, str]) -> Manifest:
         raise FileFormatError(f"the manifest of {path} is damaged: {error}") from error
 
 
-def _digest(kind: str, content: dict[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256(json.dumps([kind, content], sort_keys=True).encode())
+def _digest(version: str, kind: str, content: dict[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps([version, kind, content], sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())

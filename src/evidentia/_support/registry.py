@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from evidentia._support.errors import EvidentiaError
 
@@ -47,6 +47,11 @@ class Registry(Mapping[str, T], Generic[T]):
         except (KeyError, TypeError):
             known = ", ".join(sorted(self._entries))
             raise EvidentiaError(f"there is no {self.kind} named {name!r}; choose one of: {known}") from None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry of that name, or `default` if there is none."""
+        # Mapping.get waits for a KeyError, which __getitem__ does not raise.
+        return self._entries.get(name, default)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries

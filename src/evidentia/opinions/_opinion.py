@@ -26,6 +26,8 @@ class Opinion(ABC):
 
     # Name of each tensor field, and how many trailing dimensions of it belong to one single opinion.
     _fields: ClassVar[dict[str, int]]
+    # Name of everything else that two opinions must share to stand in one batch.
+    _settings: ClassVar[tuple[str, ...]] = ("prior_weight",)
 
     vacuity: Tensor
     prior_weight: float
@@ -116,15 +118,20 @@ class Opinion(ABC):
 
     def allclose(self, other: Self, rtol: float = 1e-5, atol: float = 1e-6) -> bool:
         """Whether two batches of opinions are equal up to rounding."""
-        return type(self) is type(other) and all(
-            torch.allclose(getattr(self, name), getattr(other, name), rtol=rtol, atol=atol) for name in self._fields
+        return (
+            type(self) is type(other)
+            and all(getattr(self, name) == getattr(other, name) for name in self._settings)
+            and all(
+                mine.shape == theirs.shape and torch.allclose(mine, theirs, rtol=rtol, atol=atol)
+                for mine, theirs in ((getattr(self, name), getattr(other, name)) for name in self._fields)
+            )
         )
 
     @classmethod
     def stack(cls, opinions: Sequence[Self]) -> Self:
         """Stack opinions of broadcastable batch shapes along a new first batch dimension."""
         first = _require_alike(opinions)
-        shape = torch.broadcast_shapes(*(opinion.shape for opinion in opinions))
+        shape = broadcast_batch(*opinions)
         expanded = [opinion.expand(*shape) for opinion in opinions]
         return first._with(
             {name: torch.stack([getattr(opinion, name) for opinion in expanded]) for name in cls._fields}
@@ -158,17 +165,52 @@ def _require_alike(opinions: Sequence[OpinionT]) -> OpinionT:
             raise EvidentiaError(
                 f"opinions must be of one kind, got {type(first).__name__} and {type(opinion).__name__}"
             )
-        if opinion.prior_weight != first.prior_weight:
-            raise EvidentiaError(
-                f"opinions must have the same prior weight, got {first.prior_weight:g} and {opinion.prior_weight:g}"
-            )
         for name, event in first._fields.items():
             mine, other = getattr(first, name).shape, getattr(opinion, name).shape
             if event and mine[-event:] != other[-event:]:
                 raise EvidentiaError(
                     f"opinions must be over the same classes, got {name} of {mine[-1]} and {other[-1]} entries"
                 )
+        for name in first._settings:
+            if getattr(opinion, name) != getattr(first, name):
+                raise EvidentiaError(
+                    f"opinions must have the same {name.replace('_', ' ')}, "
+                    f"got {getattr(first, name)} and {getattr(opinion, name)}"
+                )
     return first
+
+
+def broadcast_batch(*opinions: Opinion) -> torch.Size:
+    """The batch shape that all the opinions broadcast to."""
+    shapes = [opinion.shape for opinion in opinions]
+    try:
+        return torch.Size(torch.broadcast_shapes(*shapes))
+    except RuntimeError as error:
+        listed = ", ".join(str(tuple(shape)) for shape in shapes)
+        raise EvidentiaError(f"opinions need batch shapes that broadcast, got {listed}") from error
+
+
+def broadcast_masses(belief: Tensor, vacuity: Tensor) -> tuple[Tensor, Tensor]:
+    """Belief of shape `(..., K)` and vacuity of shape `(...)`, expanded to the same batch shape."""
+    try:
+        shape = torch.broadcast_shapes(belief.shape[:-1], vacuity.shape)
+    except RuntimeError as error:
+        raise EvidentiaError(
+            f"belief of shape {tuple(belief.shape)} needs a vacuity of shape {tuple(belief.shape[:-1])}, "
+            f"got {tuple(vacuity.shape)}"
+        ) from error
+    return belief.expand(*shape, belief.shape[-1]), vacuity.expand(shape)
+
+
+def evidence_of(mass: Tensor, vacuity: Tensor, prior_weight: float) -> Tensor:
+    """The evidence b W / u behind a mass; where u = 0, infinite for any mass and 0 for none.
+
+    Gradients there are 0 rather than NaN.
+    """
+    some = vacuity > 0
+    finite = mass * (prior_weight / torch.where(some, vacuity, torch.ones_like(vacuity)))
+    dogmatic = torch.where(mass > 0, torch.full_like(finite, torch.inf), torch.zeros_like(finite))
+    return torch.where(some, finite, dogmatic)
 
 
 def _format(value: Tensor) -> str:

@@ -16,7 +16,7 @@ from evidentia._support.checks import (
     validation_enabled,
 )
 from evidentia._support.errors import EvidentiaError
-from evidentia.opinions._opinion import Opinion
+from evidentia.opinions._opinion import Opinion, evidence_of
 from evidentia.opinions.multinomial import MultinomialOpinion
 
 
@@ -92,6 +92,7 @@ class BinomialOpinion(Opinion):
         if validation_enabled(validate):
             check_nonnegative(positive, "positive evidence")
             check_nonnegative(negative, "negative evidence")
+            check_nonnegative(positive + negative, "the sum of the evidence")
             check_unit_interval(rate, "base_rate")
         strength = positive + negative + prior_weight
         return cls(
@@ -164,13 +165,13 @@ class BinomialOpinion(Opinion):
 
     @property
     def positive_evidence(self) -> Tensor:
-        """The evidence for the proposition, b W / u."""
-        return torch.where(self.belief == 0, torch.zeros_like(self.belief), self.belief * self.strength)
+        """The evidence for the proposition, b W / u; infinite where a dogmatic opinion (u = 0) has belief."""
+        return evidence_of(self.belief, self.vacuity, self.prior_weight)
 
     @property
     def negative_evidence(self) -> Tensor:
-        """The evidence against the proposition, d W / u."""
-        return torch.where(self.disbelief == 0, torch.zeros_like(self.belief), self.disbelief * self.strength)
+        """The evidence against the proposition, d W / u; infinite where a dogmatic opinion has disbelief."""
+        return evidence_of(self.disbelief, self.vacuity, self.prior_weight)
 
     @property
     def alpha(self) -> Tensor:

@@ -107,12 +107,13 @@ def _weigh(by_class: Tensor, balanced: Tensor) -> Tensor:
     before = list(accumulate(by_class[:-1], initial=torch.zeros_like(by_class[0])))
     after = list(accumulate(by_class[1:].flip(0), initial=torch.zeros_like(by_class[0])))
     others = (torch.stack(before) + torch.stack(after[::-1])).clamp_(min=torch.finfo(by_class.dtype).tiny)
-    return (by_class * balanced / others).sum(0)
+    # The quotient is at most 2 or so; multiplying first would underflow for tiny masses.
+    return (by_class * (balanced / others)).sum(0)
 
 
 def _ascending(belief: Tensor) -> Tensor:
     """Sort each row. NumPy's vectorised sort is ten times faster, and gradients need PyTorch's."""
-    if belief.device.type == "cpu" and not belief.requires_grad:
+    if belief.device.type == "cpu" and belief.dtype in _TERMS and not belief.requires_grad:
         return torch.from_numpy(np.sort(belief.numpy()))
     return belief.sort(dim=-1).values
 

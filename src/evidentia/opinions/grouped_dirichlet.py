@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import Dirichlet, Distribution, constraints
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.opinions.special import dirichlet_entropy, log_beta
 
 _ONE = torch.Size()
 
@@ -33,7 +34,10 @@ class GroupedDirichlet(Distribution):
         tensor([0.1250, 0.4375, 0.4375])
     """
 
-    arg_constraints = {"alpha": constraints.independent(constraints.positive, 1)}  # noqa: RUF012
+    arg_constraints = {  # noqa: RUF012 (as torch.distributions has it)
+        "alpha": constraints.independent(constraints.positive, 1),
+        "group_evidence": constraints.independent(constraints.nonnegative, 1),
+    }
     support = constraints.simplex
     has_rsample = True
 
@@ -52,8 +56,8 @@ class GroupedDirichlet(Distribution):
                 f"a grouped Dirichlet needs sets that do not overlap, got {listed}; project the opinion with "
                 "to_multinomial() instead"
             )
-        if any(k < 0 or k >= classes for k in grouped):
-            raise EvidentiaError(f"classes must lie in 0..{classes - 1}, got the groups {listed}")
+        if any(not group for group in listed) or any(k < 0 or k >= classes for k in grouped):
+            raise EvidentiaError(f"a group needs one or more of the classes 0..{classes - 1}, got the groups {listed}")
         if group_evidence.shape[-1] != len(listed):
             raise EvidentiaError(
                 f"group_evidence needs one entry for each of the {len(listed)} groups, "
@@ -125,19 +129,22 @@ class GroupedDirichlet(Distribution):
         return torch.cat(parts, -1)[..., position]
 
     def entropy(self) -> Tensor:
-        """The differential entropy, in closed form."""
-        listed = self.group_evidence.shape[-1]
-        return (
-            self._log_normaliser()
-            - ((self.alpha - 1) * self.expected_log_prob()).sum(-1)
-            - (self.group_evidence * self.expected_log_total()[..., :listed]).sum(-1)
-        )
+        r"""The differential entropy, in closed form.
+
+        That of the group totals, plus that of the shares inside each group, plus $(|x_j| - 1)\,E[\ln R_j]$ for each
+        group, because a share of a total $R_j$ is spread over an area that shrinks with it.
+        """
+        entropy = dirichlet_entropy(self.gamma)
+        log_total = self.expected_log_total()
+        for j, group in enumerate(self.groups):
+            if len(group) > 1:
+                within = dirichlet_entropy(self.alpha[..., list(group)])
+                entropy = entropy + within + (len(group) - 1) * log_total[..., j]
+        return entropy
 
     def _log_normaliser(self) -> Tensor:
-        gamma = self.gamma
         within = torch.lgamma(self.alpha).sum(-1) - torch.lgamma(self.group_alpha).sum(-1)
-        between = torch.lgamma(gamma).sum(-1) - torch.lgamma(gamma.sum(-1))
-        return within + between
+        return within + log_beta(self.gamma)
 
     def _group_sum(self, per_class: Tensor) -> Tensor:
         return torch.stack([per_class[..., list(group)].sum(-1) for group in self.groups], -1)

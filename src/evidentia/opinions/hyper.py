@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from evidentia._support.checks import (
     validation_enabled,
 )
 from evidentia._support.errors import EvidentiaError
-from evidentia.opinions._opinion import Opinion
+from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
 from evidentia.opinions.grouped_dirichlet import GroupedDirichlet
 from evidentia.opinions.multinomial import MultinomialOpinion, _base_rate, _check_base_rate, _prior_weight
 
@@ -50,6 +51,7 @@ class HyperOpinion(Opinion):
     """
 
     _fields = {"belief": 1, "vacuity": 0, "base_rate": 1}  # noqa: RUF012 (declared a ClassVar in Opinion)
+    _settings = ("prior_weight", "num_classes", "sets")
 
     belief: Tensor
     base_rate: Tensor
@@ -69,7 +71,7 @@ class HyperOpinion(Opinion):
         belief = as_float_tensor(belief, "belief")
         sets = class_sets(sets, num_classes)
         _check_set_dim(belief, sets, "belief")
-        vacuity = as_float_tensor(vacuity, "vacuity").to(belief).expand(belief.shape[:-1])
+        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity").to(belief))
         base_rate = _base_rate(base_rate, belief[..., :1].expand(*belief.shape[:-1], num_classes))
         if validation_enabled(validate):
             check_unit_interval(belief, "belief")
@@ -101,6 +103,7 @@ class HyperOpinion(Opinion):
         _check_set_dim(evidence, sets, "evidence")
         if validation_enabled(validate):
             check_nonnegative(evidence, "evidence")
+            check_nonnegative(evidence.sum(-1), "the sum of the evidence")
         weight = _prior_weight(prior_weight, num_classes)
         strength = evidence.sum(-1) + weight
         return cls(
@@ -160,9 +163,8 @@ class HyperOpinion(Opinion):
 
     @property
     def evidence(self) -> Tensor:
-        """The evidence for each set, b W / u."""
-        scaled = self.belief * self.strength.unsqueeze(-1)
-        return torch.where(self.belief == 0, torch.zeros_like(scaled), scaled)
+        """The evidence for each set, b W / u; infinite where a dogmatic opinion (u = 0) has belief."""
+        return evidence_of(self.belief, self.vacuity.unsqueeze(-1), self.prior_weight)
 
     @property
     def projected(self) -> Tensor:
@@ -211,7 +213,10 @@ def class_sets(sets: Iterable[Iterable[int]], num_classes: int) -> tuple[ClassSe
         raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
     canonical: list[ClassSet] = []
     for given in sets:
-        members = tuple(sorted({int(k) for k in given}))
+        try:
+            members = tuple(sorted({index(k) for k in given}))
+        except TypeError as error:
+            raise EvidentiaError(f"each set must be a collection of class indices, got {given!r}") from error
         if not members or len(members) >= num_classes:
             raise EvidentiaError(
                 f"a set needs at least one class and not all {num_classes} (that is vacuity), got {members}"

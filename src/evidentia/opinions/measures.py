@@ -27,7 +27,7 @@ from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.dissonance import dissonance_of_belief
 from evidentia.opinions.hyper import HyperOpinion
 from evidentia.opinions.multinomial import MultinomialOpinion
-from evidentia.opinions.special import dirichlet_entropy, scaled_digamma_gap
+from evidentia.opinions.special import as_double, dirichlet_entropy, scaled_digamma_gap
 
 MEASURES: Registry[Callable[..., Tensor]] = Registry("measure")
 
@@ -165,7 +165,7 @@ def aleatoric(x: Opinion | Tensor, *, nats: bool = False) -> Tensor:
     if isinstance(x, Opinion):
         probability = _projected(x)
         total = _shannon(probability)
-        return (total - _mutual_information(_alpha(x))).clamp(min=0) / _log_base(probability, nats)
+        return (total - _mutual_information(x)).clamp(min=0) / _log_base(probability, nats)
     samples = _samples(x)
     return _shannon(samples).mean(0) / _log_base(samples, nats)
 
@@ -190,8 +190,7 @@ def epistemic(x: Opinion | Tensor, *, nats: bool = False) -> Tensor:
         tensor(1.)
     """
     if isinstance(x, Opinion):
-        alpha = _alpha(x)
-        return _mutual_information(alpha) / _log_base(alpha, nats)
+        return _mutual_information(x) / _log_base(_projected(x), nats)
     samples = _samples(x)
     gap = _shannon(samples.mean(0)) - _shannon(samples).mean(0)
     return gap.clamp(min=0) / _log_base(samples, nats)
@@ -202,7 +201,7 @@ def differential_entropy(x: Opinion | Tensor) -> Tensor:
     r"""Spread of the distribution over class probabilities: $h[\mathrm{Dir}(\alpha)]$ in nats, unbounded below.
 
     $\ln B(\alpha) + (S - K) \psi(S) - \sum_k (\alpha_k - 1) \psi(\alpha_k)$, evaluated in float64; of a hyper
-    opinion, the entropy of its grouped Dirichlet.
+    opinion, the entropy of its grouped Dirichlet. A dogmatic opinion has $-\infty$.
 
     Args:
         x: an opinion, or Dirichlet parameters $\alpha$ of shape `(..., K)`.
@@ -213,9 +212,10 @@ def differential_entropy(x: Opinion | Tensor) -> Tensor:
         tensor(-0.6931)
     """
     if isinstance(x, HyperOpinion):
-        return x.grouped_dirichlet().entropy()
+        spread = x.to(as_double(x.vacuity).dtype).grouped_dirichlet().entropy().to(x.dtype)
+        return torch.where(x.vacuity > 0, spread, torch.full_like(spread, -math.inf))
     alpha = _alpha(x) if isinstance(x, Opinion) else _dirichlet(x)
-    return dirichlet_entropy(alpha.double()).to(alpha.dtype)
+    return dirichlet_entropy(as_double(alpha)).to(alpha.dtype)
 
 
 def uncertainties(x: Opinion | Tensor) -> dict[str, Tensor]:
@@ -247,16 +247,16 @@ def uncertainties(x: Opinion | Tensor) -> dict[str, Tensor]:
             "entropy": entropy(x),
         }
     if isinstance(x, Opinion):
-        alpha, probability = _alpha(x), _projected(x)
+        probability = _projected(x)
         base = _log_base(probability, nats=False)
-        total, knowledge = _shannon(probability), _mutual_information(alpha)
+        total, knowledge = _shannon(probability), _mutual_information(x)
         return {
             "vacuity": x.vacuity,
             "dissonance": dissonance(x),
             "entropy": total / base,
             "aleatoric": (total - knowledge).clamp(min=0) / base,
             "epistemic": knowledge / base,
-            "differential_entropy": differential_entropy(alpha),
+            "differential_entropy": differential_entropy(x),
         }
     samples = _samples(x)
     base = _log_base(samples, nats=False)
@@ -269,12 +269,16 @@ def uncertainties(x: Opinion | Tensor) -> dict[str, Tensor]:
 
 
 def _shannon(probability: Tensor) -> Tensor:
-    return torch.special.entr(probability).sum(-1)
+    terms: Tensor = torch.special.entr(probability)
+    return terms.sum(-1)
 
 
-def _mutual_information(alpha: Tensor) -> Tensor:
-    strength = alpha.sum(-1)
-    return ((scaled_digamma_gap(alpha).sum(-1) - scaled_digamma_gap(strength)) / strength).clamp(min=0)
+def _mutual_information(opinion: Opinion) -> Tensor:
+    # In float64, because h(alpha) is the small difference of larger numbers; over W / u rather than the sum of alpha,
+    # because its slope at a dogmatic opinion (u = 0) is finite.
+    alpha = as_double(_alpha(opinion))
+    gap = scaled_digamma_gap(alpha).sum(-1) - scaled_digamma_gap(alpha.sum(-1))
+    return (gap * opinion.vacuity / opinion.prior_weight).clamp(min=0).to(opinion.dtype)
 
 
 def _log_base(probability: Tensor, nats: bool) -> float:
@@ -321,7 +325,7 @@ def _belief(x: Opinion | Tensor) -> Tensor:
 
 def _projected(opinion: Opinion) -> Tensor:
     if isinstance(opinion, BinomialOpinion):
-        return torch.stack([1 - opinion.projected, opinion.projected], -1)
+        return opinion.to_multinomial().projected
     return opinion.projected
 
 

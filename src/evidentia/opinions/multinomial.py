@@ -18,7 +18,7 @@ from evidentia._support.checks import (
     validation_enabled,
 )
 from evidentia._support.errors import EvidentiaError
-from evidentia.opinions._opinion import Opinion
+from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
 
 
 class MultinomialOpinion(Opinion):
@@ -62,16 +62,8 @@ class MultinomialOpinion(Opinion):
     ) -> None:
         belief = as_float_tensor(belief, "belief")
         check_class_dim(belief, "belief")
-        vacuity = as_float_tensor(vacuity, "vacuity").to(belief)
-        try:
-            shape = torch.broadcast_shapes(belief.shape[:-1], vacuity.shape)
-        except RuntimeError as error:
-            raise EvidentiaError(
-                f"belief of shape {tuple(belief.shape)} needs a vacuity of shape {tuple(belief.shape[:-1])}, "
-                f"got {tuple(vacuity.shape)}"
-            ) from error
+        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity").to(belief))
         classes = belief.shape[-1]
-        belief, vacuity = belief.expand(*shape, classes), vacuity.expand(shape)
         base_rate = _base_rate(base_rate, belief)
         if validation_enabled(validate):
             check_unit_interval(belief, "belief")
@@ -155,8 +147,7 @@ class MultinomialOpinion(Opinion):
     @property
     def evidence(self) -> Tensor:
         """The evidence e = b W / u; infinite where a dogmatic opinion (u = 0) has belief."""
-        scaled = self.belief * self.strength.unsqueeze(-1)
-        return torch.where(self.belief == 0, torch.zeros_like(scaled), scaled)
+        return evidence_of(self.belief, self.vacuity.unsqueeze(-1), self.prior_weight)
 
     @property
     def alpha(self) -> Tensor:

@@ -36,14 +36,19 @@ def dirichlet_entropy(alpha: Tensor) -> Tensor:
     r"""The differential entropy of $\mathrm{Dir}(\alpha)$ over the last dimension, in nats.
 
     With $g(x) = \ln\Gamma(x) - (x - 1)\psi(x) + x$, which grows like $\frac12 \ln x$ only, it is
-    $\sum_k g(\alpha_k) - g(S) - (K - 1)\psi(S)$.
+    $\sum_k g(\alpha_k) - g(S) - (K - 1)\psi(S)$. Where a parameter is 0 or infinite, the distribution has collapsed
+    onto a face of the simplex and the entropy is $-\infty$.
 
     Example:
         >>> dirichlet_entropy(torch.tensor([[1.0, 1.0], [1e30, 1e30]]))
         tensor([  0.0000, -34.1596])
     """
+    collapsed = ((alpha == 0) | torch.isinf(alpha)).any(-1)
+    alpha = torch.where(collapsed.unsqueeze(-1), torch.ones_like(alpha), alpha)
     strength = alpha.sum(-1)
-    return _entropy_part(alpha).sum(-1) - _entropy_part(strength) - (alpha.shape[-1] - 1) * torch.digamma(strength)
+    parts = _entropy_part(alpha).sum(-1) - _entropy_part(strength)
+    spread = parts - (alpha.shape[-1] - 1) * torch.digamma(strength)
+    return torch.where(collapsed, torch.full_like(spread, -math.inf), spread)
 
 
 def log_beta(alpha: Tensor) -> Tensor:
@@ -66,3 +71,49 @@ def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     small = torch.where(is_large | (x <= 0), torch.ones_like(x), x)
     large = torch.where(is_large, x, torch.full_like(x, _SERIES_FROM))
     return small, large, is_large
+
+
+def dirichlet_fisher_log_det(alpha: Tensor) -> Tensor:
+    r"""$\ln \det I(\alpha)$ of the Dirichlet's Fisher information $\mathrm{diag}(\psi'(\alpha)) - \psi'(S)\,11^\top$.
+
+    By the matrix determinant lemma it is $\sum_k \ln\psi'(\alpha_k) + \ln(1 - \psi'(S) \sum_k 1/\psi'(\alpha_k))$,
+    whose last term cancels to nothing as S grows. With $r(x) = x - 1/\psi'(x)$, which rises to 1/2 only, that term is
+    $\ln\psi'(S) + \ln(\sum_k r(\alpha_k) - r(S))$.
+
+    Example:
+        >>> dirichlet_fisher_log_det(torch.tensor([[1.0, 1.0], [1e9, 1e9]]))
+        tensor([ -0.5378, -63.5561])
+    """
+    strength = alpha.sum(-1)
+    log_trigamma, remainder = _trigamma_parts(alpha)
+    log_trigamma_of_sum, remainder_of_sum = _trigamma_parts(strength)
+    return log_trigamma.sum(-1) + log_trigamma_of_sum + torch.log(remainder.sum(-1) - remainder_of_sum)
+
+
+def trigamma(x: Tensor) -> Tensor:
+    r"""$\psi'(x) = \zeta(2, x)$, the derivative of the digamma function.
+
+    PyTorch's own `polygamma(1, x)` is good to nine digits only, its Hurwitz zeta function to all.
+    """
+    value: Tensor = torch.special.zeta(2.0, x)
+    return value
+
+
+def _trigamma_parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Logarithm of the trigamma function, and x minus its reciprocal."""
+    small, large, is_large = _split(x)
+    direct = trigamma(small)
+    inverse = 1 / large
+    square = inverse * inverse
+    # x psi'(x) = 1 + excess / x
+    excess = 0.5 + inverse * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30)))
+    scaled = 1 + inverse * excess
+    return (
+        torch.where(is_large, torch.log(scaled) - torch.log(large), torch.log(direct)),
+        torch.where(is_large, excess / scaled, small - 1 / direct),
+    )
+
+
+def as_double(x: Tensor) -> Tensor:
+    """The tensor in float64, where its device has it."""
+    return x if x.device.type == "mps" else x.double()

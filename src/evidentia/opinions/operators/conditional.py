@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import TensorLike, as_float_tensor, check_unit_interval, validation_enabled
+from evidentia.opinions._opinion import broadcast_batch
 from evidentia.opinions.binomial import BinomialOpinion
-from evidentia.opinions.operators.registry import OPERATORS, masses_from
+from evidentia.opinions.operators.registry import OPERATORS, masses_from, require
 
 
 @OPERATORS.register("deduce")
@@ -36,6 +37,8 @@ def deduce(
         >>> ev.opinions.deduce(x, ev.BinomialOpinion(0.55, 0.3, 0.15), ev.BinomialOpinion(0.1, 0.75, 0.15))
         BinomialOpinion(belief=0.1514, disbelief=0.48, vacuity=0.3686, base_rate=0.3824)
     """
+    require(BinomialOpinion, x=x, y_given_x=y_given_x, y_given_not_x=y_given_not_x)
+    broadcast_batch(x, y_given_x, y_given_not_x)
     a_x = x.base_rate
     if base_rate is None:
         a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
@@ -91,6 +94,8 @@ def invert(
         >>> x_given_y
         BinomialOpinion(belief=0.72, disbelief=0.12, vacuity=0.16, base_rate=0.5)
     """
+    require(BinomialOpinion, y_given_x=y_given_x, y_given_not_x=y_given_not_x)
+    broadcast_batch(y_given_x, y_given_not_x)
     a_x = as_float_tensor(base_rate, "base_rate").to(y_given_x.belief)
     if validation_enabled():
         check_unit_interval(a_x, "base_rate")
@@ -136,6 +141,7 @@ def abduce(
         >>> round(float(ev.opinions.abduce(positive, sick, healthy, base_rate=0.01).projected), 2)
         0.15
     """
+    require(BinomialOpinion, y=y)
     x_given_y, x_given_not_y = invert(y_given_x, y_given_not_x, base_rate)
     a_y = marginal_base_rate(x_given_y.base_rate, y_given_x, y_given_not_x)
     observed = BinomialOpinion(y.belief, y.disbelief, y.vacuity, a_y, y.prior_weight, validate=False)
@@ -145,7 +151,8 @@ def abduce(
 def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion) -> Tensor:
     """The base rate of y that the conditionals imply; their own mean base rate if both are vacuous."""
     believed = a_x * y_given_x.belief + (1 - a_x) * y_given_not_x.belief
-    settled = a_x * (1 - y_given_x.vacuity) + (1 - a_x) * (1 - y_given_not_x.vacuity)
+    disbelieved = a_x * y_given_x.disbelief + (1 - a_x) * y_given_not_x.disbelief
+    settled = believed + disbelieved
     given = a_x * y_given_x.base_rate + (1 - a_x) * y_given_not_x.base_rate
     return torch.where(settled > 0, _quotient(believed, settled), given).clamp(0, 1)
 

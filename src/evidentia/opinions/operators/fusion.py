@@ -19,6 +19,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.binomial import BinomialOpinion
+from evidentia.opinions.hyper import HyperOpinion
 from evidentia.opinions.multinomial import MultinomialOpinion
 from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from
 
@@ -40,10 +41,9 @@ def cumulative_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
     """
     sources, kind = _multinomial(opinions, dim)
     weight, least = _weights(sources.vacuity)
-    total = weight.sum(0) - (len(sources) - 1) * least
-    belief = (weight.unsqueeze(-1) * sources.belief).sum(0) / total.unsqueeze(-1)
-    evidence = weight * (1 - sources.vacuity)
-    return _finish(kind, sources, belief, least / total, evidence)
+    # The denominator is the sum of the two numerators, which _finish divides by: nothing to cancel.
+    belief = (weight.unsqueeze(-1) * sources.belief).sum(0)
+    return _finish(kind, sources, belief, least, say=weight * sources.belief.sum(-1))
 
 
 @OPERATORS.register("averaging_fusion")
@@ -60,9 +60,8 @@ def averaging_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
     """
     sources, kind = _multinomial(opinions, dim)
     weight, least = _weights(sources.vacuity)
-    total = weight.sum(0)
-    belief = (weight.unsqueeze(-1) * sources.belief).sum(0) / total.unsqueeze(-1)
-    return _finish(kind, sources, belief, len(sources) * least / total, torch.ones_like(weight))
+    belief = (weight.unsqueeze(-1) * sources.belief).sum(0)
+    return _finish(kind, sources, belief, len(sources) * least, say=torch.ones_like(weight))
 
 
 @OPERATORS.register("weighted_fusion")
@@ -80,14 +79,11 @@ def weighted_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
     """
     sources, kind = _multinomial(opinions, dim)
     weight, least = _weights(sources.vacuity)
-    confidence = 1 - sources.vacuity
-    share = confidence * weight
-    total = share.sum(0)
-    some = total > 0
-    divisor = torch.where(some, total, torch.ones_like(total))
-    belief = (share.unsqueeze(-1) * sources.belief).sum(0) / divisor.unsqueeze(-1)
-    vacuity = torch.where(some, least * confidence.sum(0) / divisor, torch.ones_like(least))
-    return _finish(kind, sources, belief, vacuity, confidence)
+    confidence = sources.belief.sum(-1)
+    belief = ((confidence * weight).unsqueeze(-1) * sources.belief).sum(0)
+    total = confidence.sum(0)
+    vacuity = torch.where(total > 0, least * total, torch.ones_like(least))
+    return _finish(kind, sources, belief, vacuity, say=confidence)
 
 
 @OPERATORS.register("constraint_fusion")
@@ -96,7 +92,7 @@ def constraint_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
 
     $b(x) \propto \prod_i (b_i(x) + u_i) - \prod_i u_i$, $u \propto \prod_i u_i$, normalised to 1; base rates are
     averaged by confidence. Sources in total conflict leave nothing to normalise: then the limit is taken in which all
-    of them are equally little unsure, which for two sources is the average of their beliefs.
+    dogmatic ones are equally little unsure, which for two sources certain of different classes is the average.
 
     Example:
         >>> import evidentia as ev
@@ -115,16 +111,18 @@ def constraint_fusion(*opinions: OpinionT, dim: int | None = None) -> OpinionT:
         divisor = torch.where(total > 0, total, torch.ones_like(total))
         belief, vacuity = belief / divisor, vacuity / divisor
     conflict = (belief.sum(-1, keepdim=True) + vacuity) == 0
-    belief = torch.where(conflict, _total_conflict(sources.belief), belief)
-    return _finish(kind, sources, belief, vacuity.squeeze(-1), 1 - sources.vacuity)
+    belief = torch.where(conflict, _total_conflict(sources), belief)
+    return _finish(kind, sources, belief, vacuity.squeeze(-1), say=sources.belief.sum(-1))
 
 
-def _total_conflict(belief: Tensor) -> Tensor:
-    """The limit of constraint fusion for vacuities that vanish together: classes with the most supporters win."""
-    supporters = (belief > 0).sum(0)
+def _total_conflict(sources: MultinomialOpinion) -> Tensor:
+    """The limit for zero vacuities that leave zero together: of the classes that most sources allow, prod (b + u)."""
+    allowed = sources.belief + sources.vacuity.unsqueeze(-1)
+    supporters = (allowed > 0).sum(0)
     most = supporters == supporters.amax(-1, keepdim=True)
-    product = torch.where(belief > 0, belief, torch.ones_like(belief)).prod(0) * most
-    return product / product.sum(-1, keepdim=True)
+    # A sum of logarithms, for the product over many sources would underflow.
+    log_product = torch.log(torch.where(allowed > 0, allowed, torch.ones_like(allowed))).sum(0)
+    return torch.softmax(log_product.masked_fill(~most, -torch.inf), -1)
 
 
 def _weights(vacuity: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,13 +134,11 @@ def _weights(vacuity: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _multinomial(opinions: tuple[OpinionT, ...], dim: int | None) -> tuple[MultinomialOpinion, type[OpinionT]]:
-    for opinion in opinions:
-        if not isinstance(opinion, BinomialOpinion | MultinomialOpinion):
-            raise EvidentiaError(
-                f"fusion takes binomial or multinomial opinions, got {type(opinion).__name__}; "
-                "project hyper opinions with to_multinomial() first"
-            )
-    batch = gather(opinions, dim)
+    if any(isinstance(opinion, HyperOpinion) for opinion in opinions):
+        raise EvidentiaError(
+            "fusion takes binomial or multinomial opinions, got HyperOpinion; project it with to_multinomial() first"
+        )
+    batch = gather(opinions, dim, BinomialOpinion, MultinomialOpinion)
     sources = batch.to_multinomial() if isinstance(batch, BinomialOpinion) else batch
     return sources, type(opinions[0])
 
@@ -150,11 +146,11 @@ def _multinomial(opinions: tuple[OpinionT, ...], dim: int | None) -> tuple[Multi
 def _finish(
     kind: type[OpinionT], sources: MultinomialOpinion, belief: Tensor, vacuity: Tensor, say: Tensor
 ) -> OpinionT:
-    """Build the fused opinion, with base rates averaged by how much `say` each source has."""
+    """Build the fused opinion from masses yet to be normalised; base rates are averaged by each source's `say`."""
     total = say.sum(0)
     equal = torch.full_like(say, 1 / len(sources))
     share = torch.where(total > 0, say / torch.where(total > 0, total, torch.ones_like(total)), equal)
-    base_rate = (share.unsqueeze(-1) * sources.base_rate).sum(0)
+    base_rate = (share.unsqueeze(-1) * sources.base_rate).sum(0).clamp(max=1)
     vacuity, belief = masses_from(vacuity, belief)
     fused = MultinomialOpinion(belief, vacuity, base_rate, sources.prior_weight, validate=False)
     if kind is BinomialOpinion:

@@ -8,7 +8,7 @@ from torch import Tensor
 from evidentia._support.checks import mass_tolerance, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.binomial import BinomialOpinion
-from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from
+from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from, require
 
 
 @OPERATORS.register("complement")
@@ -20,6 +20,7 @@ def complement(opinion: BinomialOpinion) -> BinomialOpinion:
         >>> ev.opinions.complement(ev.BinomialOpinion(0.6, 0.1, 0.3, base_rate=0.2))
         BinomialOpinion(belief=0.1, disbelief=0.6, vacuity=0.3, base_rate=0.8)
     """
+    require(BinomialOpinion, opinion=opinion)
     return BinomialOpinion(
         opinion.disbelief,
         opinion.belief,
@@ -46,7 +47,7 @@ def add(x: BinomialOpinion, y: BinomialOpinion) -> BinomialOpinion:
         >>> ev.opinions.add(x, y)
         BinomialOpinion(belief=0.5, disbelief=0.3, vacuity=0.2, base_rate=0.5)
     """
-    both = gather((x, y), dim=None)
+    both = gather((x, y), None, BinomialOpinion)
     base_rate = both.base_rate.sum(0)
     share = _shares(both.base_rate)
     belief = both.belief.sum(0)
@@ -83,7 +84,13 @@ def multiply(*opinions: BinomialOpinion, dim: int | None = None) -> BinomialOpin
         BinomialOpinion(belief=0.1544, disbelief=0.15, vacuity=0.6956, base_rate=0.1)
     """
     # x and y is not (not x or not y).
-    return complement(_comultiply(complement(gather(opinions, dim))))
+    batch = gather(opinions, dim, BinomialOpinion)
+    either = _comultiply(complement(batch))
+    # 1 - (1 - a) would lose the digits of a small base rate.
+    base_rate = batch.base_rate.prod(0)
+    return BinomialOpinion(
+        either.disbelief, either.belief, either.vacuity, base_rate, batch.prior_weight, validate=False
+    )
 
 
 @OPERATORS.register("comultiply")
@@ -104,22 +111,24 @@ def comultiply(*opinions: BinomialOpinion, dim: int | None = None) -> BinomialOp
         >>> ev.opinions.comultiply(x, y)
         BinomialOpinion(belief=0.8375, disbelief=0.065, vacuity=0.0975, base_rate=0.6)
     """
-    return _comultiply(gather(opinions, dim))
+    return _comultiply(gather(opinions, dim, BinomialOpinion))
 
 
 def _comultiply(batch: BinomialOpinion) -> BinomialOpinion:
     """Combine along the first batch dimension."""
-    no_belief = 1 - batch.belief
+    no_belief = batch.disbelief + batch.vacuity
+    not_projected = batch.disbelief + (1 - batch.base_rate) * batch.vacuity
+    not_base_rate, one = 1 - batch.base_rate, torch.ones_like(batch.base_rate)
     share = _shares(batch.base_rate)
     # prod (1 - b_i) - prod (1 - P_i) telescopes into terms that are all positive, because their factors differ by
-    # a_i u_i; so does a = 1 - prod (1 - a_i). With the common factor sum(a) taken out of both, the quotient keeps
-    # its digits, and its limit, however small the base rates are.
-    numerator = _telescope(share * batch.vacuity, before=1 - batch.projected, after=no_belief)
-    denominator = _telescope(share, before=1 - batch.base_rate, after=torch.ones_like(share))
-    base_rate = _telescope(batch.base_rate, before=1 - batch.base_rate, after=torch.ones_like(share))
+    # a_i u_i; so do a = 1 - prod (1 - a_i) and b = 1 - prod (1 - b_i). With the common factor sum(a) taken out of
+    # numerator and denominator, the quotient keeps its digits, and its limit, however small the base rates are.
+    numerator = _telescope(share * batch.vacuity, before=not_projected, after=no_belief)
+    denominator = _telescope(share, before=not_base_rate, after=one)
+    base_rate = _telescope(batch.base_rate, before=not_base_rate, after=one).clamp(max=1)
+    belief = _telescope(batch.belief, before=no_belief, after=one)
     vacuity = numerator / denominator
-    rest = no_belief.prod(0)
-    vacuity, belief, disbelief = masses_from(vacuity, 1 - rest, rest - vacuity)
+    vacuity, belief, disbelief = masses_from(vacuity, belief, no_belief.prod(0) - vacuity)
     return BinomialOpinion(belief, disbelief, vacuity, base_rate, batch.prior_weight, validate=False)
 
 

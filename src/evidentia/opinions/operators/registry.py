@@ -16,8 +16,19 @@ OPERATORS: Registry[Callable[..., Opinion]] = Registry("operator")
 OpinionT = TypeVar("OpinionT", bound=Opinion)
 
 
-def gather(opinions: tuple[OpinionT, ...], dim: int | None) -> OpinionT:
-    """Bring the opinions to be combined into one batch, with the combined dimension first."""
+def require(kind: type[Opinion] | tuple[type[Opinion], ...], **given: object) -> None:
+    """Require arguments, named as given, that are opinions of this kind or one of these kinds."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for name, value in given.items():
+        if not isinstance(value, kinds):
+            names = " or ".join(each.__name__ for each in kinds)
+            raise EvidentiaError(f"{name} must be a {names}, got {type(value).__name__}")
+
+
+def gather(opinions: tuple[OpinionT, ...], dim: int | None, *kinds: type[Opinion]) -> OpinionT:
+    """Bring the opinions to be combined, of one of the `kinds`, into one batch with the combined dimension first."""
+    for opinion in opinions:
+        require(kinds, **{"every opinion to combine": opinion})
     if dim is None:
         if len(opinions) < 2:
             raise EvidentiaError("at least two opinions are needed, or one batch and the `dim` to combine")

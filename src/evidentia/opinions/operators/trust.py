@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import torch
-
+from evidentia.opinions._opinion import Opinion, broadcast_batch
 from evidentia.opinions.binomial import BinomialOpinion
-from evidentia.opinions.multinomial import MultinomialOpinion
-from evidentia.opinions.operators.registry import OPERATORS
+from evidentia.opinions.operators.registry import OPERATORS, require
 
-OpinionT = TypeVar("OpinionT", bound="BinomialOpinion | MultinomialOpinion")
+OpinionT = TypeVar("OpinionT", bound=Opinion)
 
 
 @OPERATORS.register("discount")
@@ -22,7 +20,7 @@ def discount(trust: BinomialOpinion, opinion: OpinionT) -> OpinionT:
 
     Args:
         trust: the opinion that the source is reliable; its batch shape broadcasts with that of `opinion`.
-        opinion: the source's binomial or multinomial opinion.
+        opinion: the source's opinion, of any kind.
 
     Example:
         >>> import evidentia as ev
@@ -30,13 +28,13 @@ def discount(trust: BinomialOpinion, opinion: OpinionT) -> OpinionT:
         >>> ev.opinions.discount(trust, ev.BinomialOpinion(0.45, 0.35, 0.20, base_rate=0.25))
         BinomialOpinion(belief=0.225, disbelief=0.175, vacuity=0.6, base_rate=0.25)
     """
-    shape = torch.broadcast_shapes(trust.shape, opinion.shape)
+    require(BinomialOpinion, trust=trust)
+    require(Opinion, opinion=opinion)
+    shape = broadcast_batch(trust, opinion)
     factor = trust.projected.to(opinion.dtype).expand(shape)
     opinion = opinion.expand(*shape)
     # 1 - p (1 - u), without the cancellation.
-    vacuity = opinion.vacuity * factor + (1 - factor)
-    if isinstance(opinion, BinomialOpinion):
-        scaled = {"belief": opinion.belief * factor, "disbelief": opinion.disbelief * factor}
-    else:
-        scaled = {"belief": opinion.belief * factor.unsqueeze(-1)}
-    return opinion._with({**scaled, "vacuity": vacuity, "base_rate": opinion.base_rate})
+    changed = {"vacuity": opinion.vacuity * factor + (1 - factor)}
+    for name in {"belief", "disbelief"} & opinion._fields.keys():
+        changed[name] = getattr(opinion, name) * factor[(...,) + (None,) * opinion._fields[name]]
+    return opinion._with({**{name: getattr(opinion, name) for name in opinion._fields}, **changed})

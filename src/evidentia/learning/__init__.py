@@ -1,0 +1,44 @@
+"""How any torch network learns to give opinions."""
+
+from evidentia.learning.activations import ACTIVATIONS
+from evidentia.learning.annealing import annealed_weight
+from evidentia.learning.classifier import EvidentialClassifier
+from evidentia.learning.density import GaussianDensity
+from evidentia.learning.losses import (
+    LOSSES,
+    cross_entropy_risk,
+    dirichlet_kl,
+    misleading_evidence,
+    prior_network_forward,
+    prior_network_reverse,
+    squared_error_risk,
+    type_ii_likelihood,
+)
+from evidentia.learning.methods import METHODS, OUTLIER, DirichletMethod, FlexibleDirichlet, Method
+from evidentia.learning.sampling import Ensemble, MCDropout, SampledClassifier, match_moments
+from evidentia.learning.training import TrainingSettings
+
+__all__ = [
+    "ACTIVATIONS",
+    "LOSSES",
+    "METHODS",
+    "OUTLIER",
+    "DirichletMethod",
+    "Ensemble",
+    "EvidentialClassifier",
+    "FlexibleDirichlet",
+    "GaussianDensity",
+    "MCDropout",
+    "Method",
+    "SampledClassifier",
+    "TrainingSettings",
+    "annealed_weight",
+    "cross_entropy_risk",
+    "dirichlet_kl",
+    "match_moments",
+    "misleading_evidence",
+    "prior_network_forward",
+    "prior_network_reverse",
+    "squared_error_risk",
+    "type_ii_likelihood",
+]

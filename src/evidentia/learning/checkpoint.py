@@ -1,0 +1,86 @@
+"""The state of a training run: kept in memory, and on disk so that a killed run goes on where it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.files import load_tensors, save_tensors
+
+_KIND = "training checkpoint"
+
+
+class Checkpoint:
+    """Network, optimiser, history and the best weights so far."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.epoch = 0
+        self.history: list[dict[str, float]] = []
+        self.best_epoch = 0
+        self._best: dict[str, Tensor] = {}
+
+    @property
+    def epochs_since_best(self) -> int:
+        """How many epochs ago the validation loss was lowest."""
+        return self.epoch - self.best_epoch
+
+    def finish_epoch(self, record: dict[str, float]) -> None:
+        """Note what an epoch gave, and keep its weights if its validation loss is the lowest so far."""
+        losses = [past["validation_loss"] for past in self.history if "validation_loss" in past]
+        self.history.append(record)
+        self.epoch += 1
+        if "validation_loss" in record and record["validation_loss"] < min(losses, default=float("inf")):
+            self.best_epoch = self.epoch
+            self._best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+
+    def restore_best(self) -> None:
+        """Put the best weights back into the network."""
+        if self._best:
+            self.model.load_state_dict(self._best)
+
+    def save(self, path: Path, settings: dict[str, Any]) -> None:
+        """Write everything to one file, whole or not at all."""
+        tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"best/{name}": tensor for name, tensor in self._best.items()}
+        for index, entries in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in entries.items()}
+        content = {
+            "settings": settings,
+            "epoch": self.epoch,
+            "best_epoch": self.best_epoch,
+            "history": self.history,
+        }
+        save_tensors(path, _KIND, tensors, content)
+
+    def load(self, path: Path, settings: dict[str, Any]) -> None:
+        """Take up a run where its last finished epoch left it."""
+        tensors, content = load_tensors(path, _KIND)
+        if content["settings"] != settings:
+            changed = [name for name in settings if content["settings"].get(name) != settings[name]]
+            raise EvidentiaError(
+                f"the checkpoint {path} was made with other settings ({', '.join(changed)}); "
+                "use the same ones to go on, or another file to start anew"
+            )
+        try:
+            self.model.load_state_dict(_part(tensors, "model"))
+        except RuntimeError as error:
+            raise FileFormatError(f"the checkpoint {path} is of another network: {error}") from error
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in _part(tensors, "optimizer").items():
+            index, name = key.split("/")
+            state.setdefault(int(index), {})[name] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self._best = _part(tensors, "best")
+        self.epoch, self.best_epoch = content["epoch"], content["best_epoch"]
+        self.history = content["history"]
+
+
+def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{part}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{part}/")}

@@ -1,0 +1,252 @@
+"""Any network, as a classifier that gives opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from typing_extensions import Self
+
+from evidentia._support.checks import TensorLike, check_finite, validation_enabled
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.files import load_tensors, save_tensors
+from evidentia.learning.data import Samples, as_inputs
+from evidentia.learning.methods import METHODS, OUTLIER, Method
+from evidentia.learning.tasks import TASKS
+from evidentia.learning.training import TrainingSettings, train
+from evidentia.opinions import BinomialOpinion, Opinion
+from evidentia.prediction import Prediction, Task
+
+_KIND = "evidential classifier"
+
+
+class EvidentialClassifier(nn.Module):
+    """Wraps any `nn.Module` so that it learns to give opinions instead of bare probabilities.
+
+    Calling it gives the raw outputs; `loss` turns them into a loss, `opinion` and `predict` give what they mean. Train
+    it in a loop of your own, or with `fit`.
+
+    Args:
+        backbone: maps a batch of inputs to features of shape `(N, D)`.
+        num_classes: the number of classes; 2 for a binary task.
+        method: how outputs become opinions and what they are trained by; a name of `evidentia.learning.METHODS`.
+        task: "multiclass", "binary" (labels 0 and 1) or "multilabel" (labels of shape `(N, K)`, each 0 or 1).
+        head: "linear" puts a linear layer after the backbone, its size found on first use; a module of your own; or
+            None if the backbone gives the outputs itself, `num_outputs` of them a sample.
+        class_names: a name for each class.
+        method_options: further settings of the method, such as `kl_weight` or `activation`.
+
+    Example:
+        A training loop in five lines:
+
+        >>> import torch, evidentia as ev
+        >>> x = torch.randn(60, 2) + torch.tensor([[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]).repeat(20, 1)
+        >>> y = torch.arange(3).repeat(20)
+        >>> model = ev.EvidentialClassifier(torch.nn.Linear(2, 16), num_classes=3)
+        >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        >>> for epoch in range(30):
+        ...     loss = model.loss(model(x), y, epoch)
+        ...     optimizer.zero_grad()
+        ...     loss.backward()
+        ...     optimizer.step()
+        >>> bool((model.predict(x).labels == y).float().mean() > 0.9)
+        True
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        num_classes: int,
+        method: str = "edl",
+        task: Task = "multiclass",
+        head: nn.Module | str | None = "linear",
+        class_names: Sequence[str] | None = None,
+        **method_options: Any,
+    ) -> None:
+        super().__init__()
+        self._task = TASKS[task](num_classes)
+        self.task: Task = task
+        self.num_classes = num_classes
+        self.class_names = None if class_names is None else tuple(class_names)
+        self.method_name = method
+        self.method_options = method_options
+        self.method = _build_method(method, self._task.classes_per_variable, method_options)
+        self.backbone = backbone
+        self.head = self._build_head(head)
+        self.history: list[dict[str, float]] = []
+
+    @property
+    def num_outputs(self) -> int:
+        """How many numbers a sample the head (or a backbone without one) must give."""
+        return self._task.variables * self.method.num_outputs
+
+    def features(self, x: Tensor) -> Tensor:
+        """The backbone's features, flattened to shape `(N, D)`."""
+        features: Tensor = self.backbone(x)
+        return features.flatten(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The raw outputs: shape `(N, outputs)`, for a multi-label task `(N, K, outputs)`."""
+        return self._outputs(self.features(x))
+
+    def loss(self, outputs: Tensor, target: Tensor, epoch: float = 0.0) -> Tensor:
+        """The mean loss of a batch of outputs.
+
+        Args:
+            outputs: what calling the model gave.
+            target: class indices (binary: 0 and 1; multi-label: 0 and 1 for each sample and class).
+            epoch: epochs done so far, by which penalties are annealed.
+        """
+        return self.sample_losses(outputs, target, epoch).mean()
+
+    def sample_losses(self, outputs: Tensor, target: Tensor, epoch: float = 0.0) -> Tensor:
+        """The loss of each sample, shape `(N,)`; of a multi-label one, the mean over its classes."""
+        losses = self.method.loss(outputs, self._task.target(target, outputs), epoch)
+        return losses.flatten(1).mean(1) if losses.ndim > 1 else losses
+
+    def opinion(self, x: Tensor) -> Opinion:
+        """The opinions about a batch of inputs; gradients flow."""
+        opinion = self._opinion(self._adjusted(x))
+        if opinion is None:
+            raise EvidentiaError(f"method {self.method_name!r} gives no opinions; choose an evidential one")
+        return opinion
+
+    @torch.no_grad()
+    def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
+        """Predict in evaluation mode, batch by batch; takes a tensor, an array or a `Dataset`."""
+        return self.predict_with(self._adjusted, x, batch_size)
+
+    @torch.no_grad()
+    def predict_with(self, outputs: Callable[[Tensor], Tensor], x: Samples, batch_size: int = 1024) -> Prediction:
+        """Predict from the outputs that a function gives for each batch of inputs."""
+        training = self.training
+        self.eval()
+        try:
+            batches = [self.interpret(outputs(batch)) for batch in as_inputs(x, batch_size, self._device())]
+        finally:
+            self.train(training)
+        return Prediction.cat(batches)
+
+    def interpret(self, outputs: Tensor) -> Prediction:
+        """What a batch of outputs means."""
+        if validation_enabled():
+            check_finite(outputs, "the network's outputs")
+        probs = self._task.probs(self.method.probs(outputs))
+        return Prediction(probs, self._opinion(outputs), task=self.task, class_names=self.class_names)
+
+    def check_labels(self, labels: Tensor) -> None:
+        """Raise a clear error if any label cannot be trained on."""
+        if self.task != "multiclass":
+            self._task.target(labels, labels.unsqueeze(-1))
+        elif not labels.is_floating_point():
+            least = OUTLIER if self.method.learns_from_outliers else 0
+            if bool(((labels < least) | (labels >= self.method.num_targets)).any()):
+                raise EvidentiaError(
+                    f"labels must lie in {least}..{self.method.num_targets - 1}, "
+                    f"got values from {int(labels.min())} to {int(labels.max())}"
+                )
+
+    def fit(self, x: Any, y: TensorLike | None = None, **settings: Any) -> Self:
+        """Train on inputs and labels, or on a `Dataset` of both.
+
+        Args:
+            x: inputs as a tensor or an array, or a `Dataset` that gives pairs of input and label.
+            y: labels, unless `x` is a `Dataset`.
+            settings: see `evidentia.learning.TrainingSettings`: epochs, batch_size, learning_rate, weight_decay,
+                schedule, validation, patience, seed, checkpoint, progress.
+
+        Example:
+            >>> import torch, evidentia as ev
+            >>> x = torch.randn(60, 2) + torch.tensor([[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]).repeat(20, 1)
+            >>> y = torch.arange(3).repeat(20)
+            >>> model = ev.EvidentialClassifier(torch.nn.Linear(2, 16), num_classes=3)
+            >>> pred = model.fit(x, y, epochs=30, learning_rate=0.05).predict(x)
+            >>> bool((pred.labels == y).float().mean() > 0.9)
+            True
+        """
+        train(self, x, y, TrainingSettings(**settings))
+        return self
+
+    @torch.no_grad()
+    def calibrate(self, x: Samples, y: TensorLike | None = None, batch_size: int = 1024) -> Self:
+        """Let the method learn from the trained features, if it has to; `fit` does this at its end."""
+        if self.method.needs_features:
+            training = self.training
+            self.eval()
+            features = [self.features(batch) for batch in as_inputs(x, batch_size, self._device())]
+            self.train(training)
+            labels = None if y is None or self.task == "multilabel" else torch.as_tensor(y)
+            self.method.calibrate(torch.cat(features), labels)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Save weights and settings to one file, whole or not at all. The backbone's code is not in it."""
+        if any(is_lazy(tensor) for tensor in self.state_dict().values()):
+            raise EvidentiaError("the head has no size yet; train the model or call it on a batch before saving it")
+        content = {
+            "num_classes": self.num_classes,
+            "task": self.task,
+            "method": self.method_name,
+            "method_options": self.method_options,
+            "class_names": self.class_names,
+        }
+        save_tensors(path, _KIND, self.state_dict(), content)
+
+    @classmethod
+    def load(cls, path: str | Path, backbone: nn.Module, head: nn.Module | str | None = "linear") -> Self:
+        """Load what `save` wrote into a backbone (and head) of the same shape; nothing in the file can run code."""
+        tensors, content = load_tensors(path, _KIND)
+        try:
+            model = cls(
+                backbone,
+                content["num_classes"],
+                content["method"],
+                content["task"],
+                head,
+                content["class_names"],
+                **content["method_options"],
+            )
+            model.load_state_dict(tensors)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise FileFormatError(f"{path} does not fit this backbone and head: {error}") from error
+        return model
+
+    def _outputs(self, features: Tensor) -> Tensor:
+        outputs = features if self.head is None else self.head(features)
+        if outputs.ndim != 2 or outputs.shape[1] != self.num_outputs:
+            raise EvidentiaError(
+                f"method {self.method_name!r} for a {self.task} task with {self.num_classes} classes needs "
+                f"{self.num_outputs} outputs a sample, got shape {tuple(outputs.shape)}; leave head='linear' to add "
+                "a layer that gives them"
+            )
+        return self._task.shape(outputs)
+
+    def _adjusted(self, x: Tensor) -> Tensor:
+        features = self.features(x)
+        return self.method.adjust(self._outputs(features), features)
+
+    def _opinion(self, outputs: Tensor) -> Opinion | BinomialOpinion | None:
+        opinion = self.method.opinion(outputs)
+        return None if opinion is None else self._task.opinion(opinion)
+
+    def _build_head(self, head: nn.Module | str | None) -> nn.Module | None:
+        if head == "linear":
+            return nn.LazyLinear(self.num_outputs)
+        if isinstance(head, str):
+            raise EvidentiaError(f"head must be 'linear', a module or None, got {head!r}")
+        return head
+
+    def _device(self) -> torch.device:
+        parameter = next(self.parameters(), None)
+        return torch.device("cpu") if parameter is None else parameter.device
+
+
+def _build_method(name: str, num_classes: int, options: dict[str, Any]) -> Method:
+    try:
+        return METHODS[name](num_classes=num_classes, **options)
+    except TypeError as error:
+        raise EvidentiaError(f"method {name!r} cannot be built with the options {options}: {error}") from error

@@ -1,0 +1,188 @@
+"""Predictions from many networks at once: MC dropout and ensembles, behind one interface.
+
+Each gives M outputs for every input. Probabilities are the mean of M predictions; aleatoric and epistemic uncertainty
+come from how the M predictions differ (`aleatoric` and `epistemic` of sampled predictions); the opinion is one that
+stands for all M.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning.classifier import EvidentialClassifier
+from evidentia.learning.data import Samples, as_inputs
+from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion, uncertainties
+from evidentia.prediction import Prediction
+
+
+class SampledClassifier(ABC):
+    """A classifier whose predictions are averaged over samples of its outputs."""
+
+    def __init__(self, model: EvidentialClassifier) -> None:
+        self.model = model
+
+    @abstractmethod
+    def sample(self, x: Tensor) -> Tensor:
+        """M sets of outputs for a batch of inputs, shape `(M, N, ...)`."""
+
+    @abstractmethod
+    def combine(self, outputs: Tensor) -> Opinion | None:
+        """One opinion a sample that stands for all M outputs."""
+
+    @torch.no_grad()
+    def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
+        """Predict batch by batch; takes a tensor, an array or a `Dataset`."""
+        batches = as_inputs(x, batch_size, self.model._device())
+        return Prediction.cat([self._interpret(self.sample(batch)) for batch in batches])
+
+    def _interpret(self, outputs: Tensor) -> Prediction:
+        probs = self.model.method.probs(outputs)
+        return Prediction(
+            self.model._task.probs(probs.mean(0)),
+            self.combine(outputs),
+            uncertainties(probs),
+            self.model.task,
+            self.model.class_names,
+        )
+
+
+class MCDropout(SampledClassifier):
+    """Dropout left on while predicting, as an approximate sample of networks (Gal and Ghahramani 2016).
+
+    The opinion is that of the mean output, as chapter 2 of the thesis has it.
+
+    Args:
+        model: a trained classifier with dropout somewhere in it.
+        samples: how many predictions to average, M.
+        seed: fixes which units are dropped; None leaves it to the global random state.
+
+    Example:
+        >>> import torch, evidentia as ev
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+        >>> model = ev.EvidentialClassifier(net, num_classes=3)
+        >>> pred = ev.learning.MCDropout(model, samples=10).predict(torch.randn(5, 4))
+        >>> bool((pred["epistemic"] > 0).all())
+        True
+    """
+
+    def __init__(self, model: EvidentialClassifier, samples: int = 20, seed: int | None = 0) -> None:
+        super().__init__(model)
+        if samples < 1:
+            raise EvidentiaError(f"samples must be at least 1, got {samples}")
+        if not any(isinstance(module, _DROPOUT) and module.p > 0 for module in model.modules()):
+            raise EvidentiaError("MC dropout needs a network with dropout layers, and this one has none")
+        self.samples = samples
+        self.seed = seed
+
+    def sample(self, x: Tensor) -> Tensor:
+        """M passes with dropout on and everything else in evaluation mode."""
+        devices = [x.device] if x.device.type == "cuda" else []
+        with _only_dropout_training(self.model), torch.random.fork_rng(devices, enabled=self.seed is not None):
+            if self.seed is not None:
+                torch.manual_seed(self.seed)
+            return torch.stack([self.model._adjusted(x) for _ in range(self.samples)])
+
+    def combine(self, outputs: Tensor) -> Opinion | None:
+        """The opinion of the mean output."""
+        return self.model._opinion(outputs.mean(0))
+
+
+class Ensemble(SampledClassifier):
+    """Several networks trained apart (Lakshminarayanan et al. 2017).
+
+    The opinion is that of the Dirichlet with the mean and the total variance of the members' mixture (moment matching).
+
+    Args:
+        models: trained classifiers for the same task, classes and method.
+
+    Example:
+        >>> import torch, evidentia as ev
+        >>> members = [ev.EvidentialClassifier(torch.nn.Linear(4, 8), num_classes=3) for _ in range(3)]
+        >>> ev.learning.Ensemble(members).predict(torch.randn(5, 4)).probs.shape
+        torch.Size([5, 3])
+    """
+
+    def __init__(self, models: Sequence[EvidentialClassifier]) -> None:
+        if not models:
+            raise EvidentiaError("an ensemble needs at least one model")
+        super().__init__(models[0])
+        for model in models:
+            for setting in ("task", "num_classes", "method_name"):
+                mine, other = getattr(models[0], setting), getattr(model, setting)
+                if mine != other:
+                    raise EvidentiaError(
+                        f"the members of an ensemble must share their {setting}, got {mine} and {other}"
+                    )
+        self.models = list(models)
+
+    def sample(self, x: Tensor) -> Tensor:
+        """The outputs of every member, in evaluation mode."""
+        outputs = []
+        for model in self.models:
+            training = model.training
+            model.eval()
+            outputs.append(model._adjusted(x))
+            model.train(training)
+        return torch.stack(outputs)
+
+    def combine(self, outputs: Tensor) -> Opinion | None:
+        """The moment-matched opinion."""
+        opinion = self.model._opinion(outputs)
+        if opinion is None:
+            return None
+        if not isinstance(opinion, BinomialOpinion | MultinomialOpinion):
+            raise EvidentiaError("an ensemble of hyper-evidential networks has no single opinion; use its members")
+        members = opinion.to_multinomial() if isinstance(opinion, BinomialOpinion) else opinion
+        matched = match_moments(members.alpha)
+        # Members that disagree may leave less than the prior of a class; that is no evidence for it.
+        prior = opinion.prior_weight / matched.shape[-1]
+        evidence = (matched - prior).clamp(min=0)
+        fused = MultinomialOpinion.from_evidence(evidence, prior_weight=opinion.prior_weight, validate=False)
+        return BinomialOpinion.from_multinomial(fused) if isinstance(opinion, BinomialOpinion) else fused
+
+
+def match_moments(alpha: Tensor) -> Tensor:
+    r"""The Dirichlet with the mean and the total second moment of a mixture of Dirichlets.
+
+    With $m = \mathbb{E}[p]$ and $v = \mathbb{E}[p^2]$ of the mixture, $\alpha = m S$ and
+    $S = \sum_k (m_k - v_k) / \sum_k (v_k - m_k^2)$. A single Dirichlet is its own match.
+
+    Args:
+        alpha: parameters of the M members, shape `(M, ..., K)`.
+
+    Example:
+        >>> match_moments(torch.tensor([[3.0, 1.0], [3.0, 1.0]]))
+        tensor([3., 1.])
+    """
+    exact = alpha.double()
+    strength = exact.sum(-1, keepdim=True)
+    mean = exact / strength
+    second = (mean * (exact + 1) / (strength + 1)).mean(0)
+    centre = mean.mean(0)
+    # v - m^2 = (spread of the members' means) + (mean of their variances), each a sum of squares.
+    spread = (mean - centre).square().mean(0) + (mean * (1 - mean) / (strength + 1)).mean(0)
+    total = (centre - second).sum(-1, keepdim=True) / spread.sum(-1, keepdim=True)
+    return (centre * total).to(alpha.dtype)
+
+
+_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+
+
+@contextmanager
+def _only_dropout_training(model: nn.Module) -> Iterator[None]:
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    for module in modes:
+        if isinstance(module, _DROPOUT):
+            module.train()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training

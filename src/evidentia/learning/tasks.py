@@ -1,0 +1,124 @@
+"""Multi-class, binary and multi-label tasks on the same methods.
+
+A binary task is one variable with two classes, a multi-label task is K such variables; a multi-class task is one
+variable with K classes. Every method knows only variables with classes, in the last dimension.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from evidentia._support.checks import validation_enabled
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.registry import Registry
+from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion
+
+TASKS: Registry[Callable[[int], TaskShape]] = Registry("task")
+
+
+class TaskShape(ABC):
+    """How labels, outputs, probabilities and opinions of a task are laid out."""
+
+    def __init__(self, num_classes: int) -> None:
+        self.num_classes = num_classes
+        self.variables = 1
+        self.classes_per_variable = 2
+
+    @abstractmethod
+    def shape(self, outputs: Tensor) -> Tensor:
+        """Give each variable a row of its own."""
+
+    @abstractmethod
+    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+        """Labels as the method wants them: class indices, or class probabilities, of each variable."""
+
+    def probs(self, probs: Tensor) -> Tensor:
+        """Probabilities as a `Prediction` wants them: that of class 1 for variables with two classes."""
+        return probs[..., 1]
+
+    def opinion(self, opinion: Opinion) -> Opinion:
+        """Opinions as a `Prediction` wants them: binomial ones for variables with two classes."""
+        if not isinstance(opinion, MultinomialOpinion):
+            raise EvidentiaError(f"a {type(opinion).__name__} needs a multiclass task")
+        return BinomialOpinion.from_multinomial(opinion)
+
+
+@TASKS.register("multiclass")
+class Multiclass(TaskShape):
+    """One of K classes."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        self.classes_per_variable = num_classes
+
+    def shape(self, outputs: Tensor) -> Tensor:
+        """Outputs are shaped right already."""
+        return outputs
+
+    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+        """Class indices or class probabilities, as they are."""
+        return target
+
+    def probs(self, probs: Tensor) -> Tensor:
+        """The probability of every class."""
+        return probs
+
+    def opinion(self, opinion: Opinion) -> Opinion:
+        """Whatever the method gives."""
+        return opinion
+
+
+@TASKS.register("binary")
+class Binary(TaskShape):
+    """Yes or no."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        if num_classes != 2:
+            raise EvidentiaError(f"a binary task has num_classes=2, got {num_classes}; use task='multilabel' for more")
+
+    def shape(self, outputs: Tensor) -> Tensor:
+        """Outputs are shaped right already."""
+        return outputs
+
+    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+        """0 and 1 as class indices; a trailing dimension of size 1 may be there."""
+        if target.ndim == 2 and target.shape[1] == 1:
+            target = target.squeeze(1)
+        return _yes_or_no(target, outputs.shape[:1])
+
+
+@TASKS.register("multilabel")
+class Multilabel(TaskShape):
+    """Any number of K labels at once."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        if num_classes < 1:
+            raise EvidentiaError(f"num_classes must be at least 1, got {num_classes}")
+        self.variables = num_classes
+
+    def shape(self, outputs: Tensor) -> Tensor:
+        """One row of outputs a label."""
+        return outputs.reshape(len(outputs), self.variables, -1)
+
+    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+        """0 and 1 for each label, as class indices."""
+        return _yes_or_no(target, outputs.shape[:2])
+
+
+def _yes_or_no(target: Tensor, shape: torch.Size) -> Tensor:
+    """0/1 labels as class indices, and labels in between as probabilities of the two classes."""
+    if target.shape != shape:
+        raise EvidentiaError(f"labels need shape {tuple(shape)}, got {tuple(target.shape)}")
+    if validation_enabled() and target.numel() and not bool(((target >= 0) & (target <= 1)).all()):
+        raise EvidentiaError(
+            f"labels must be 0 or 1, got values from {float(target.min()):g} to {float(target.max()):g}"
+        )
+    if not target.is_floating_point():
+        return target.long()
+    return torch.stack([1 - target, target], -1)

@@ -1,0 +1,228 @@
+"""From uncertainties to decisions: accept the label, abstain, or ask for more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import torch
+from scipy.stats import beta
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+
+if TYPE_CHECKING:
+    from evidentia.prediction.prediction import Prediction
+
+
+class Verdict(IntEnum):
+    """What to do with a sample."""
+
+    ACCEPT = 0
+    NO_EVIDENCE = 1
+    CONFLICT = 2
+    INDISTINCT = 3
+
+    @property
+    def description(self) -> str:
+        """The verdict in words."""
+        return _DESCRIPTIONS[self]
+
+
+_DESCRIPTIONS = {
+    Verdict.ACCEPT: "accept",
+    Verdict.NO_EVIDENCE: "abstain: no evidence",
+    Verdict.CONFLICT: "ask: conflicting evidence",
+    Verdict.INDISTINCT: "ask: classes not distinct",
+}
+
+# In order of precedence: without evidence, conflict and vagueness mean nothing.
+_REASONS = {"vacuity": Verdict.NO_EVIDENCE, "dissonance": Verdict.CONFLICT, "vagueness": Verdict.INDISTINCT}
+
+
+@dataclass(frozen=True)
+class TriageRule:
+    """Thresholds above which an uncertainty keeps a label from being accepted; None for one that is not used.
+
+    Example:
+        >>> import torch
+        >>> TriageRule(vacuity=0.5).apply({"vacuity": torch.tensor([0.1, 0.9])}).names
+        ['accept', 'abstain: no evidence']
+    """
+
+    vacuity: float | None = None
+    dissonance: float | None = None
+    vagueness: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, threshold in self.thresholds.items():
+            if not 0 <= threshold <= 1:
+                raise EvidentiaError(f"the threshold of {name} must lie in [0, 1], got {threshold}")
+        if not self.thresholds:
+            raise EvidentiaError(f"triage needs a threshold for at least one of: {', '.join(_REASONS)}")
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The thresholds in use, by the name of the uncertainty."""
+        given = {name: getattr(self, name) for name in _REASONS}
+        return {name: float(threshold) for name, threshold in given.items() if threshold is not None}
+
+    def apply(self, uncertainties: Mapping[str, Tensor]) -> Triage:
+        """Decide for each sample, given its uncertainties by name."""
+        missing = [name for name in self.thresholds if name not in uncertainties]
+        if missing:
+            raise EvidentiaError(
+                f"triage by {', '.join(missing)} needs that uncertainty, but there are only: {', '.join(uncertainties)}"
+            )
+        first = uncertainties[next(iter(self.thresholds))]
+        verdicts = torch.zeros_like(first, dtype=torch.long)
+        for name, threshold in reversed(self.thresholds.items()):
+            verdicts = verdicts.masked_fill(uncertainties[name] > threshold, int(_REASONS[name]))
+        return Triage(verdicts)
+
+    @classmethod
+    def calibrate(
+        cls,
+        validation: Prediction,
+        labels: Tensor | None = None,
+        *,
+        coverage: float | None = None,
+        error_rate: float | None = None,
+        false_alarm_rate: float | None = None,
+        confidence: float | None = None,
+    ) -> TriageRule:
+        """Find thresholds on held-out data that meet one target, accepting as much as it allows.
+
+        The thresholds of all uncertainties are the same quantile of each on the validation data, so that one number
+        moves them together, and no uncertainty is favoured for its scale.
+
+        Args:
+            validation: predictions for samples that were not trained on.
+            labels: their true labels; needed for the last two targets.
+            coverage: accept at least this share of samples.
+            error_rate: accept so much that at most this share of the accepted labels is wrong.
+            false_alarm_rate: hold back at most this share of the samples that were labelled right.
+            confidence: for `error_rate`, hold the target not just on the validation data but on new data like it, with
+                this probability (by the Clopper-Pearson bound, tested from the strictest thresholds on).
+
+        Example:
+            >>> import torch, evidentia as ev
+            >>> evidence = torch.rand(200, 3, generator=torch.Generator().manual_seed(0)) * 30
+            >>> opinion = ev.MultinomialOpinion.from_evidence(evidence)
+            >>> validation = ev.Prediction(opinion.projected, opinion)
+            >>> rule = ev.TriageRule.calibrate(validation, coverage=0.8)
+            >>> validation.triage(rule).coverage >= 0.8
+            True
+        """
+        targets = {"coverage": coverage, "error_rate": error_rate, "false_alarm_rate": false_alarm_rate}
+        given = {name: value for name, value in targets.items() if value is not None}
+        if len(given) != 1:
+            raise EvidentiaError(f"calibration needs exactly one target of {', '.join(targets)}, got {len(given)}")
+        ((target, value),) = given.items()
+        if not 0 <= value <= 1:
+            raise EvidentiaError(f"{target} must lie in [0, 1], got {value}")
+        if len(validation) == 0:
+            raise EvidentiaError("calibration needs at least one validation sample, got none")
+        names = [name for name in _REASONS if name in validation.uncertainties]
+        if not names:
+            raise EvidentiaError(
+                f"calibration needs at least one of {', '.join(_REASONS)}, but there are only: "
+                f"{', '.join(validation.uncertainties)}; use an evidential method"
+            )
+        values = torch.stack([validation[name].reshape(-1).double() for name in names])
+        strictness = _strictest_quantile(values)
+        right = None if target == "coverage" else _right(validation, labels, target)
+        count = _how_many(strictness, right, target, value, confidence)
+        # Thresholds at the quantile of the last sample to be accepted; every sample up to it passes them all.
+        if count == 0:
+            return cls(**dict.fromkeys(names, 0.0))
+        cut = int(strictness.sort().values[count - 1])
+        limits = values.sort(dim=-1).values[:, cut].clamp(0, 1)
+        return cls(**dict(zip(names, limits.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Triage:
+    """The verdict on each sample.
+
+    Attributes:
+        verdicts: `Verdict` codes, shaped as the uncertainties they come from.
+    """
+
+    verdicts: Tensor
+
+    @property
+    def accepted(self) -> Tensor:
+        """Which samples are accepted."""
+        return self.verdicts == Verdict.ACCEPT
+
+    @property
+    def coverage(self) -> float:
+        """The share of samples that are accepted."""
+        return float(self.accepted.double().mean())
+
+    @property
+    def names(self) -> Any:
+        """The verdicts in words, as a list (of lists, for a multi-label task)."""
+        return _named(self.verdicts.tolist())
+
+    def counts(self) -> dict[str, int]:
+        """How many samples got each verdict."""
+        return {verdict.description: int((self.verdicts == verdict).sum()) for verdict in Verdict}
+
+    def __repr__(self) -> str:
+        return f"Triage({', '.join(f'{name}: {count}' for name, count in self.counts().items())})"
+
+
+def _named(codes: Any) -> Any:
+    return [_named(code) for code in codes] if isinstance(codes, list) else Verdict(codes).description
+
+
+def _strictest_quantile(values: Tensor) -> Tensor:
+    """For each sample the largest rank that any of its uncertainties has, ties sharing their lowest rank."""
+    return torch.searchsorted(values.sort(dim=-1).values, values).amax(0)
+
+
+def _how_many(strictness: Tensor, right: Tensor | None, target: str, value: float, confidence: float | None) -> int:
+    """How many samples to accept, in order of strictness, to meet the target."""
+    total = strictness.numel()
+    order = strictness.argsort(stable=True)
+    # Samples of equal strictness pass or fail together.
+    ends = torch.cat([strictness[order][1:] != strictness[order][:-1], torch.tensor([True])])
+    counts = torch.arange(1, total + 1)
+    if right is None:
+        enough = counts >= value * total - 1e-9
+        return int(counts[ends & enough][0])
+    wrong = (~right[order]).cumsum(0)
+    if target == "false_alarm_rate":
+        held_back = (right.sum() - (counts - wrong)).double() / right.sum().clamp(min=1)
+        return int(counts[ends & (held_back <= value + 1e-12)][0])
+    if confidence is None:
+        good = wrong.double() / counts <= value
+        allowed = counts[ends & good]
+        return int(allowed[-1]) if len(allowed) else 0
+    if not 0 < confidence < 1:
+        raise EvidentiaError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    bound = torch.as_tensor(beta.ppf(confidence, wrong.numpy() + 1, (counts - wrong).numpy()))
+    bound = torch.where(wrong == counts, torch.ones_like(bound), bound)
+    accepted = 0
+    # A few correct samples prove nothing, so the test starts where the target can be met at all.
+    for count in counts[ends].tolist():
+        if bound[count - 1] <= value:
+            accepted = count
+        elif accepted:
+            break
+    return accepted
+
+
+def _right(validation: Prediction, labels: Tensor | None, target: str) -> Tensor:
+    if labels is None:
+        raise EvidentiaError(f"calibration to a target {target} needs the true labels of the validation samples")
+    labels = torch.as_tensor(labels)
+    if labels.shape != validation.labels.shape:
+        raise EvidentiaError(
+            f"labels need shape {tuple(validation.labels.shape)} to match the prediction, got {tuple(labels.shape)}"
+        )
+    return (validation.labels.cpu() == labels.cpu()).reshape(-1)
