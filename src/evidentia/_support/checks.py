@@ -44,8 +44,12 @@ def validation_enabled(override: bool | None = None) -> bool:
     return _enabled.get() if override is None else override
 
 
-def as_float_tensor(value: TensorLike, name: str) -> Tensor:
-    """Turn a tensor, array, list or number into a floating tensor; dtype and device of tensors are kept."""
+def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) -> Tensor:
+    """Turn a tensor, array, list or number into a floating tensor.
+
+    With `like`, it gets the dtype and device of that tensor. Without, tensors and arrays keep theirs, and numbers and
+    lists get the default dtype.
+    """
     if isinstance(value, Tensor):
         tensor = value
     else:
@@ -58,10 +62,13 @@ def as_float_tensor(value: TensorLike, name: str) -> Tensor:
             raise EvidentiaError(
                 f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
             ) from error
-        if tensor.dtype == torch.float64 and not isinstance(value, np.ndarray | np.generic):
+        # Python's numbers are exact to float64 and must not lose that on the way to a `like` of float64.
+        if like is None and tensor.dtype == torch.float64 and not isinstance(value, np.ndarray | np.generic):
             tensor = tensor.to(torch.get_default_dtype())
     if tensor.is_complex():
         raise EvidentiaError(f"{name} must be real, got a tensor of {tensor.dtype}")
+    if like is not None:
+        return tensor.to(like)
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 

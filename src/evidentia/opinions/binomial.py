@@ -63,7 +63,7 @@ class BinomialOpinion(Opinion):
         belief = as_float_tensor(belief, "belief")
         given = {"belief": belief}
         for name, value in (("disbelief", disbelief), ("vacuity", vacuity), ("base_rate", base_rate)):
-            given[name] = as_float_tensor(value, name).to(belief)
+            given[name] = as_float_tensor(value, name, like=belief)
         fields = dict(zip(given, _broadcast(given), strict=True))
         if not 0 < prior_weight < float("inf"):
             raise EvidentiaError(f"prior_weight must be positive and finite, got {prior_weight}")
@@ -86,9 +86,9 @@ class BinomialOpinion(Opinion):
     ) -> Self:
         """The opinion that evidence for and against a proposition, each at least 0, gives rise to."""
         positive = as_float_tensor(positive, "positive evidence")
-        negative = as_float_tensor(negative, "negative evidence").to(positive)
+        negative = as_float_tensor(negative, "negative evidence", like=positive)
         positive, negative = _broadcast({"positive evidence": positive, "negative evidence": negative})
-        rate = as_float_tensor(base_rate, "base_rate")
+        rate = as_float_tensor(base_rate, "base_rate", like=positive)
         if validation_enabled(validate):
             check_nonnegative(positive, "positive evidence")
             check_nonnegative(negative, "negative evidence")
@@ -116,8 +116,8 @@ class BinomialOpinion(Opinion):
     ) -> Self:
         """The opinion equivalent to `Beta(alpha, beta)`; each must be at least its share of the prior."""
         alpha = as_float_tensor(alpha, "alpha")
-        beta = as_float_tensor(beta, "beta").to(alpha)
-        rate = as_float_tensor(base_rate, "base_rate").to(alpha)
+        beta = as_float_tensor(beta, "beta", like=alpha)
+        rate = as_float_tensor(base_rate, "base_rate", like=alpha)
         positive, negative = alpha - rate * prior_weight, beta - (1 - rate) * prior_weight
         if validation_enabled(validate):
             slack = 64 * torch.finfo(alpha.dtype).eps * prior_weight

@@ -34,10 +34,8 @@ class GroupedDirichlet(Distribution):
         tensor([0.1250, 0.4375, 0.4375])
     """
 
-    arg_constraints = {  # noqa: RUF012 (as torch.distributions has it)
-        "alpha": constraints.independent(constraints.positive, 1),
-        "group_evidence": constraints.independent(constraints.nonnegative, 1),
-    }
+    # Entry by entry, because constraints.independent fails on empty batches.
+    arg_constraints = {"alpha": constraints.positive, "group_evidence": constraints.nonnegative}  # noqa: RUF012
     support = constraints.simplex
     has_rsample = True
 

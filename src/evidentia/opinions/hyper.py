@@ -71,7 +71,7 @@ class HyperOpinion(Opinion):
         belief = as_float_tensor(belief, "belief")
         sets = class_sets(sets, num_classes)
         _check_set_dim(belief, sets, "belief")
-        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity").to(belief))
+        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity", like=belief))
         base_rate = _base_rate(base_rate, belief[..., :1].expand(*belief.shape[:-1], num_classes))
         if validation_enabled(validate):
             check_unit_interval(belief, "belief")

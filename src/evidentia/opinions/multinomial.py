@@ -62,7 +62,7 @@ class MultinomialOpinion(Opinion):
     ) -> None:
         belief = as_float_tensor(belief, "belief")
         check_class_dim(belief, "belief")
-        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity").to(belief))
+        belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity", like=belief))
         classes = belief.shape[-1]
         base_rate = _base_rate(base_rate, belief)
         if validation_enabled(validate):
@@ -184,7 +184,7 @@ def _base_rate(base_rate: TensorLike | None, like: Tensor) -> Tensor:
     """The base rate expanded to the shape of `like`; uniform where none is given."""
     if base_rate is None:
         return like.new_tensor(1 / like.shape[-1]).expand(like.shape)
-    rate = as_float_tensor(base_rate, "base_rate").to(like)
+    rate = as_float_tensor(base_rate, "base_rate", like=like)
     try:
         return rate.expand(like.shape)
     except RuntimeError as error:

@@ -43,29 +43,47 @@ def deduce(
     if base_rate is None:
         a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
     else:
-        a_y = as_float_tensor(base_rate, "base_rate").to(x.belief)
+        a_y = as_float_tensor(base_rate, "base_rate", like=x.belief)
         if validation_enabled():
             check_unit_interval(a_y, "base_rate")
+    spare = _spare_vacuity(
+        a_x,
+        (y_given_x.belief, y_given_not_x.belief),
+        (y_given_x.disbelief, y_given_not_x.disbelief),
+        a_y,
+        1 - a_y,
+    )
+    return _deduce(x, y_given_x, y_given_not_x, a_y, spare)
+
+
+def _deduce(
+    x: BinomialOpinion, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion, a_y: Tensor, spare: Tensor
+) -> BinomialOpinion:
+    """Deduction, once it is known how much more vacuity than the conditionals' a vacuous x leaves."""
+    on_the_line = x.base_rate * y_given_x.vacuity + (1 - x.base_rate) * y_given_not_x.vacuity
+    unknown = on_the_line + spare
+    vacuity = x.belief * y_given_x.vacuity + x.disbelief * y_given_not_x.vacuity + x.vacuity * unknown
     p_true = y_given_x.belief + a_y * y_given_x.vacuity
     p_false = y_given_not_x.belief + a_y * y_given_not_x.vacuity
-    expected = a_x * p_true + (1 - a_x) * p_false
-
-    # A vacuous x leaves y anywhere between the conditionals. When one conditional has more of both belief and
-    # disbelief than the other, that is the straight line between them (definition 9.1, case I); otherwise the
-    # largest vacuity that keeps belief and disbelief above their smaller conditional values.
-    least_belief = torch.minimum(y_given_x.belief, y_given_not_x.belief)
-    least_disbelief = torch.minimum(y_given_x.disbelief, y_given_not_x.disbelief)
-    apex = torch.minimum(
-        _ratio_or_infinity(expected - least_belief, a_y),
-        _ratio_or_infinity((1 - expected) - least_disbelief, 1 - a_y),
-    )
-    on_the_line = a_x * y_given_x.vacuity + (1 - a_x) * y_given_not_x.vacuity
-    same_order = (y_given_x.belief > y_given_not_x.belief) == (y_given_x.disbelief > y_given_not_x.disbelief)
-    unknown = torch.where(same_order, on_the_line, apex)
-
-    vacuity = x.belief * y_given_x.vacuity + x.disbelief * y_given_not_x.vacuity + x.vacuity * unknown
     probability = x.projected * p_true + (1 - x.projected) * p_false
     return _from_projection(probability, vacuity, a_y, x.prior_weight)
+
+
+def _spare_vacuity(
+    a_x: Tensor, belief: tuple[Tensor, Tensor], disbelief: tuple[Tensor, Tensor], a_y: Tensor, not_a_y: Tensor
+) -> Tensor:
+    """The vacuity that a vacuous x adds to the average of the conditionals.
+
+    A vacuous x leaves y anywhere between the conditionals. When one conditional has more of both belief and disbelief
+    than the other, that is the straight line between them (definition 9.1, case I) and adds nothing; otherwise it adds
+    as much as keeps belief and disbelief above their smaller conditional values.
+    """
+    more = [first > second for first, second in (belief, disbelief)]
+    room = [
+        _ratio_or_infinity(torch.where(is_more, a_x, 1 - a_x) * (first - second).abs(), share)
+        for is_more, (first, second), share in zip(more, (belief, disbelief), (a_y, not_a_y), strict=True)
+    ]
+    return torch.where(more[0] == more[1], 0.0, torch.minimum(*room))
 
 
 def invert(
@@ -94,9 +112,21 @@ def invert(
         >>> x_given_y
         BinomialOpinion(belief=0.72, disbelief=0.12, vacuity=0.16, base_rate=0.5)
     """
+    a_x, inverted = _invert(y_given_x, y_given_not_x, base_rate)
+    x_given_y, x_given_not_y = (_from_relative(*parts, a_x, y_given_x.prior_weight) for parts in inverted)
+    return x_given_y, x_given_not_y
+
+
+def _invert(
+    y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion, base_rate: TensorLike
+) -> tuple[Tensor, list[tuple[Tensor, Tensor, Tensor]]]:
+    """The base rate of x; then given y and given not y: belief / a, disbelief / (1 - a), and vacuity.
+
+    Relative to the base rate, belief has a limit of its own as the base rate goes to 0 or 1.
+    """
     require(BinomialOpinion, y_given_x=y_given_x, y_given_not_x=y_given_not_x)
     broadcast_batch(y_given_x, y_given_not_x)
-    a_x = as_float_tensor(base_rate, "base_rate").to(y_given_x.belief)
+    a_x = as_float_tensor(base_rate, "base_rate", like=y_given_x.belief)
     if validation_enabled():
         check_unit_interval(a_x, "base_rate")
     a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
@@ -115,11 +145,12 @@ def invert(
     inverted = []
     for if_true, if_false in ((p_true, p_false), (1 - p_true, 1 - p_false)):
         total = a_x * if_true + (1 - a_x) * if_false
-        # An observation that cannot happen says nothing: the base rate stays.
-        probability = torch.where(total > 0, _quotient(a_x * if_true, total), a_x.expand_as(total))
-        vacuity = _largest_vacuity(probability, a_x) * share
-        inverted.append(_from_projection(probability, vacuity, a_x, y_given_x.prior_weight))
-    return inverted[0], inverted[1]
+        # P / a and (1 - P) / (1 - a). An observation that cannot happen says nothing: the base rate stays.
+        happens = total > 0
+        gain, loss = (torch.where(happens, _quotient(p, total), 1.0) for p in (if_true, if_false))
+        vacuity = torch.minimum(gain, loss) * share
+        inverted.append((gain - vacuity, loss - vacuity, vacuity))
+    return a_x, inverted
 
 
 @OPERATORS.register("abduce")
@@ -142,10 +173,14 @@ def abduce(
         0.15
     """
     require(BinomialOpinion, y=y)
-    x_given_y, x_given_not_y = invert(y_given_x, y_given_not_x, base_rate)
-    a_y = marginal_base_rate(x_given_y.base_rate, y_given_x, y_given_not_x)
+    a_x, inverted = _invert(y_given_x, y_given_not_x, base_rate)
+    x_given_y, x_given_not_y = (_from_relative(*parts, a_x, y.prior_weight) for parts in inverted)
+    a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
     observed = BinomialOpinion(y.belief, y.disbelief, y.vacuity, a_y, y.prior_weight, validate=False)
-    return deduce(observed, x_given_y, x_given_not_y, base_rate=x_given_y.base_rate)
+    (belief, disbelief, _), (other_belief, other_disbelief, _) = inverted
+    one = torch.ones_like(a_x)
+    spare = _spare_vacuity(a_y, (belief, other_belief), (disbelief, other_disbelief), one, one)
+    return _deduce(observed, x_given_y, x_given_not_y, a_x, spare)
 
 
 def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion) -> Tensor:
@@ -155,6 +190,13 @@ def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: B
     settled = believed + disbelieved
     given = a_x * y_given_x.base_rate + (1 - a_x) * y_given_not_x.base_rate
     return torch.where(settled > 0, _quotient(believed, settled), given).clamp(0, 1)
+
+
+def _from_relative(
+    belief: Tensor, disbelief: Tensor, vacuity: Tensor, base_rate: Tensor, prior_weight: float
+) -> BinomialOpinion:
+    vacuity, belief, disbelief = masses_from(vacuity, base_rate * belief, (1 - base_rate) * disbelief)
+    return BinomialOpinion(belief, disbelief, vacuity, base_rate, prior_weight, validate=False)
 
 
 def _from_projection(probability: Tensor, vacuity: Tensor, base_rate: Tensor, prior_weight: float) -> BinomialOpinion:
@@ -167,13 +209,17 @@ def _from_projection(probability: Tensor, vacuity: Tensor, base_rate: Tensor, pr
 def _largest_vacuity(probability: Tensor, base_rate: Tensor) -> Tensor:
     """The largest u that leaves belief and disbelief at least 0: min(P / a, (1 - P) / (1 - a))."""
     return torch.minimum(
-        _ratio_or_infinity(probability, base_rate), _ratio_or_infinity(1 - probability, 1 - base_rate)
+        torch.where(base_rate > 0, _quotient(probability, base_rate), 1.0),
+        torch.where(base_rate < 1, _quotient(1 - probability, 1 - base_rate), 1.0),
     ).clamp(max=1)
 
 
 def _ratio_or_infinity(numerator: Tensor, denominator: Tensor) -> Tensor:
+    """The quotient, with x / 0 infinite and 0 / 0 counted as 0."""
     some = denominator > 0
-    return torch.where(some, numerator / torch.where(some, denominator, 1.0), torch.inf)
+    return torch.where(
+        some, numerator / torch.where(some, denominator, 1.0), torch.where(numerator > 0, torch.inf, 0.0)
+    )
 
 
 def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def require(kind: type[Opinion] | tuple[type[Opinion], ...], **given: object) ->
     for name, value in given.items():
         if not isinstance(value, kinds):
             names = " or ".join(each.__name__ for each in kinds)
-            raise EvidentiaError(f"{name} must be a {names}, got {type(value).__name__}")
+            raise EvidentiaError(f"{name} must be of kind {names}, got {type(value).__name__}")
 
 
 def gather(opinions: tuple[OpinionT, ...], dim: int | None, *kinds: type[Opinion]) -> OpinionT:
