@@ -24,7 +24,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.opinions._opinion import Opinion
 from evidentia.opinions.binomial import BinomialOpinion
-from evidentia.opinions.dissonance import dissonance_of_belief
+from evidentia.opinions.fast_dissonance import dissonance_of_belief
 from evidentia.opinions.hyper import HyperOpinion
 from evidentia.opinions.multinomial import MultinomialOpinion
 from evidentia.opinions.special import as_double, dirichlet_entropy, scaled_digamma_gap

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 import evidentia as ev
-from evidentia.opinions.dissonance import SHIFT_LOOP_MAX_CLASSES, dissonance_of_belief, shift_loop, sorted_scan
+from evidentia.opinions.fast_dissonance import SHIFT_LOOP_MAX_CLASSES, dissonance_of_belief, shift_loop, sorted_scan
 
 # By name, because the package has a function of the same name.
-module = import_module("evidentia.opinions.dissonance")
+module = import_module("evidentia.opinions.fast_dissonance")
 
 WAYS = [shift_loop, sorted_scan]
 both_ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

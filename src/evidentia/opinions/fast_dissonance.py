@@ -22,6 +22,8 @@ from numpy.polynomial import Chebyshev, Polynomial
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from evidentia.opinions.special import as_double
+
 # Up to this many classes the shift loop is the faster one (benchmarks/opinions.py).
 SHIFT_LOOP_MAX_CLASSES = 150
 
@@ -59,11 +61,11 @@ def shift_loop(belief: Tensor) -> Tensor:
 
 def sorted_scan(belief: Tensor) -> Tensor:
     """Dissonance of shape `(N, K)` masses by powers of the ratios of sorted neighbours."""
-    by_class = _ascending(belief).double().T.contiguous()
+    by_class = as_double(_ascending(belief)).T.contiguous()
     classes, samples = by_class.shape
-    inverse = torch.as_tensor(_inverse_coefficients(_TERMS.get(belief.dtype, 11)), device=belief.device)
+    inverse = torch.as_tensor(_inverse_coefficients(_TERMS.get(belief.dtype, 11))).to(by_class)
     terms = len(inverse)
-    ratio = by_class[:-1] / by_class[1:].clamp(min=torch.finfo(torch.float64).tiny)
+    ratio = by_class[:-1] / by_class[1:].clamp(min=torch.finfo(by_class.dtype).tiny)
 
     # Two scans in step, one from each end. Going up, sum_{j<i} b_j (b_j / b_i)^n for n = 1..T, of which
     # b_j Bal = 2 b_j q / (1 + q) takes every one. Going down, sum_{j>i} (b_i / b_j)^n, of which
