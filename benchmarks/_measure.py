@@ -43,12 +43,13 @@ class Row(NamedTuple):
         return self.ratio >= self.target
 
 
-def best_of(fn: Callable[[], Any], repeats: int = 5) -> Seconds:
+def best_of(fn: Callable[[], Any], repeats: int = 5, *, warm_up: bool = True) -> Seconds:
     """The least CPU and wall seconds of a call: what it takes when nothing else disturbs it.
 
-    One call before is not counted: it loads libraries and fills caches.
+    Unless `warm_up` is off, one call before is not counted: it loads libraries and fills caches.
     """
-    fn()
+    if warm_up:
+        fn()
     cpu, wall = [], []
     for _ in range(repeats):
         gc.collect()

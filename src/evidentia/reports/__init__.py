@@ -1,1 +1,28 @@
-"""."""
+"""Pictures for files: opinions, calibration and detection. They need the extra `report` (matplotlib).
+
+Every plot is a function that draws on the axes it is given, or on a figure of its own, and returns the axes:
+
+    ax = plot_roc({"vacuity": pred["vacuity"]}, is_outlier)
+    save_figure(ax.figure, "roc.svg")
+"""
+
+from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
+from evidentia.reports.histograms import plot_histograms
+from evidentia.reports.reliability import plot_reliability
+from evidentia.reports.simplex import plot_simplex
+from evidentia.reports.style import PALETTE, new_axes, new_figure, save_figure
+from evidentia.reports.triangle import plot_opinion_triangle
+
+__all__ = [
+    "PALETTE",
+    "new_axes",
+    "new_figure",
+    "plot_histograms",
+    "plot_opinion_triangle",
+    "plot_precision_recall",
+    "plot_reliability",
+    "plot_risk_coverage",
+    "plot_roc",
+    "plot_simplex",
+    "save_figure",
+]

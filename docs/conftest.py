@@ -1,0 +1,27 @@
+"""The pages of this site are run as doctests: each in an empty folder, and without leaving anything registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from evidentia.learning import LOSSES, METHODS
+from evidentia.opinions import MEASURES, OPERATORS
+
+REGISTRIES = (LOSSES, MEASURES, METHODS, OPERATORS)
+
+# The suite runs in two processes on two cores: more threads would only fight over them.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    before = [dict(registry) for registry in REGISTRIES]
+    yield
+    for registry, entries in zip(REGISTRIES, before, strict=True):
+        for name in registry.keys() - entries.keys():
+            del registry._entries[name]

@@ -1,0 +1,1 @@
+"""Experiments that anyone can run again: data, protocol and figures of each in one place."""

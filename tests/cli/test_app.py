@@ -1,0 +1,59 @@
+"""The command as a user meets it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import evidentia
+from evidentia._support.errors import EvidentiaError
+from evidentia.cli import app
+from evidentia.cli import demo as demo_module
+
+runner = CliRunner()
+
+
+def test_version() -> None:
+    assert runner.invoke(app, ["--version"]).stdout.strip() == evidentia.__version__
+
+
+def test_no_arguments_shows_help() -> None:
+    result = runner.invoke(app, [])
+    assert "demo" in result.stdout
+
+
+def test_bad_option_is_refused_before_any_work() -> None:
+    result = runner.invoke(app, ["demo", "--seeds", "1"])
+    assert result.exit_code == 2
+
+
+def test_demo_prints_tables_and_writes_a_report_that_needs_nothing_else(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["demo", "--seeds", "2", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    for word in ("vacuity", "dissonance", "out of distribution", "accept", "AUROC"):
+        assert word in result.stdout
+    assert len(re.findall(r"above softmax entropy", result.stdout.replace("\n", " "))) == 4
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"report.html", "uncertainties.png", "roc.png", "gallery.png"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<img") == 3
+    assert page.count("<table") == 3
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+
+
+def test_errors_are_sentences_not_tracebacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise EvidentiaError("the [data] is not there; get it")
+
+    monkeypatch.setattr(demo_module, "run_demo", fail)
+    with pytest.raises(SystemExit) as stopped:
+        app(["demo"])
+    assert stopped.value.code == 1
+    shown = capsys.readouterr().err
+    assert "error: the [data] is not there; get it" in shown
+    assert "Traceback" not in shown

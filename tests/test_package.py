@@ -1,0 +1,45 @@
+"""The package as a whole: names that stay put, and metadata that agree."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import evidentia as ev
+
+ROOT = Path(__file__).parent.parent
+
+NAMES = {
+    "evidentia": [
+        *("MultinomialOpinion", "BinomialOpinion", "HyperOpinion", "vacuity", "dissonance", "vagueness", "entropy"),
+        *("aleatoric", "epistemic", "uncertainties", "EvidentialClassifier", "Prediction"),
+    ],
+    "evidentia.opinions": ["comultiply", "discount", "cumulative_fusion"],
+    "evidentia.evaluation": ["auroc", "aupr", "fpr_at"],
+}
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in NAMES.items() for name in names])
+def test_names_that_stay_put(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    "module", ["evidentia", *(f"evidentia.{room}" for room in ("opinions", "prediction", "learning", "evaluation"))]
+)
+def test_all_lists_what_is_there(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert loaded.__all__
+    for name in loaded.__all__:
+        assert hasattr(loaded, name), name
+
+
+def test_citation_and_changelog_have_the_version() -> None:
+    assert f"version: {ev.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {ev.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_package_is_typed() -> None:
+    assert (Path(ev.__file__).parent / "py.typed").is_file()
