@@ -30,7 +30,7 @@ lint: $(READY)   ## ruff, mypy and the import contract
 	$(BIN)/lint-imports
 
 docs: $(READY)   ## build the documentation into site/, warnings are errors
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py

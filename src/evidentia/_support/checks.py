@@ -88,7 +88,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
         count = int((~torch.isfinite(tensor)).sum())
         raise EvidentiaError(
             f"{name} must be finite, got {kind} ({count} of {tensor.numel()} entries are not finite); "
-            "check the network's outputs or lower the learning rate"
+            "check where they come from: missing data, a division by 0, or a network that diverged"
         )
 
 
@@ -96,14 +96,14 @@ def check_nonnegative(tensor: Tensor, name: str) -> None:
     """Require finite entries that are at least 0."""
     check_finite(tensor, name)
     if tensor.numel() and bool((tensor < 0).any()):
-        raise EvidentiaError(f"{name} must be at least 0 everywhere, got a smallest value of {float(tensor.min()):.6g}")
+        raise EvidentiaError(f"{name} must be at least 0 everywhere, got a smallest value of {tensor.min().item():.6g}")
 
 
 def check_unit_interval(tensor: Tensor, name: str) -> None:
     """Require finite entries in [0, 1]."""
     check_finite(tensor, name)
     if tensor.numel() and bool(((tensor < 0) | (tensor > 1)).any()):
-        low, high = float(tensor.min()), float(tensor.max())
+        low, high = tensor.min().item(), tensor.max().item()
         raise EvidentiaError(f"{name} must lie in [0, 1], got values from {low:.6g} to {high:.6g}")
 
 
@@ -116,7 +116,7 @@ def check_adds_to_one(total: Tensor, terms: int, name: str) -> None:
     """Require masses that add up to 1, to the rounding of their dtype."""
     error = (total - 1).abs()
     if total.numel() and bool((error > mass_tolerance(total.dtype, terms)).any()):
-        worst = float(total.flatten()[int(error.argmax())])
+        worst = total.flatten()[error.argmax()].item()
         raise EvidentiaError(f"{name} must add up to 1, got a sum of {worst:.6g}; divide by the sum first")
 
 

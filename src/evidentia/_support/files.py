@@ -146,5 +146,6 @@ def _digest(version: str, kind: str, content: dict[str, Any], tensors: Mapping[s
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         digest.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        if tensor.numel():  # an empty tensor may have strides that cannot be viewed
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -4,10 +4,10 @@ from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.density import GaussianDensity
+from evidentia.learning.divergence import dirichlet_kl
 from evidentia.learning.losses import (
     LOSSES,
     cross_entropy_risk,
-    dirichlet_kl,
     misleading_evidence,
     prior_network_forward,
     prior_network_reverse,

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.registry import Registry
 
-# exp(10) is evidence of 22,026 observations; more would only let one sample dominate a batch's gradient.
+# exp(10) is evidence of 22,026 observations; from there on a straight line is steep enough.
 EXP_LIMIT = 10.0
 
 ACTIVATIONS: Registry[Callable[[Tensor], Tensor]] = Registry("evidence activation")
@@ -18,13 +18,15 @@ ACTIVATIONS: Registry[Callable[[Tensor], Tensor]] = Registry("evidence activatio
 
 @ACTIVATIONS.register("exp")
 def exp_evidence(outputs: Tensor) -> Tensor:
-    """exp(z), with z clamped to [-10, 10]: finite whatever the network says.
+    """exp(z), and from z = 10 on its tangent there: finite whatever the network says, and never without a gradient.
+
+    A plain limit would have none beyond it, and a network that starts out there could not find back.
 
     Example:
-        >>> exp_evidence(torch.tensor([0.0, 1e30]))
-        tensor([1.0000e+00, 2.2026e+04])
+        >>> exp_evidence(torch.tensor([0.0, 11.0, 1e30]))
+        tensor([1.0000e+00, 4.4053e+04, 2.2026e+34])
     """
-    return torch.exp(outputs.clamp(-EXP_LIMIT, EXP_LIMIT))
+    return torch.exp(outputs.clamp(max=EXP_LIMIT)) * (1 + F.relu(outputs - EXP_LIMIT))
 
 
 @ACTIVATIONS.register("softplus")

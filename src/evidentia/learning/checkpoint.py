@@ -62,14 +62,18 @@ class Checkpoint:
         """Take up a run where its last finished epoch left it."""
         tensors, content = load_tensors(path, _KIND)
         if content["settings"] != settings:
-            changed = [name for name in settings if content["settings"].get(name) != settings[name]]
+            names = sorted({*settings, *content["settings"]})
+            changed = [name for name in names if content["settings"].get(name) != settings.get(name)]
             raise EvidentiaError(
                 f"the checkpoint {path} was made with other settings ({', '.join(changed)}); "
                 "use the same ones to go on, or another file to start anew"
             )
+        before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         try:
             self.model.load_state_dict(_part(tensors, "model"))
         except RuntimeError as error:
+            # Those weights that do fit have been loaded already.
+            self.model.load_state_dict(before)
             raise FileFormatError(f"the checkpoint {path} is of another network: {error}") from error
         state: dict[int, dict[str, Tensor]] = {}
         for key, tensor in _part(tensors, "optimizer").items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from typing_extensions import Self
 from evidentia._support.checks import TensorLike, check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
-from evidentia.learning.data import Samples, as_inputs
-from evidentia.learning.methods import METHODS, OUTLIER, Method
+from evidentia.learning.data import Samples, as_dataset, as_inputs, device_of, in_order
+from evidentia.learning.methods import METHODS, Method
+from evidentia.learning.modes import evaluating
 from evidentia.learning.tasks import TASKS
 from evidentia.learning.training import TrainingSettings, train
-from evidentia.opinions import BinomialOpinion, Opinion
-from evidentia.prediction import Prediction, Task
+from evidentia.opinions import Opinion
+from evidentia.prediction import Prediction, Task, class_names_for
 
 _KIND = "evidential classifier"
 
@@ -31,7 +33,7 @@ class EvidentialClassifier(nn.Module):
     it in a loop of your own, or with `fit`.
 
     Args:
-        backbone: maps a batch of inputs to features of shape `(N, D)`.
+        backbone: maps a batch of inputs to features of shape `(N, D)`; further dimensions are flattened.
         num_classes: the number of classes; 2 for a binary task.
         method: how outputs become opinions and what they are trained by; a name of `evidentia.learning.METHODS`.
         task: "multiclass", "binary" (labels 0 and 1) or "multilabel" (labels of shape `(N, K)`, each 0 or 1).
@@ -68,13 +70,15 @@ class EvidentialClassifier(nn.Module):
         **method_options: Any,
     ) -> None:
         super().__init__()
+        if not isinstance(backbone, nn.Module):
+            raise EvidentiaError(f"the backbone must be a torch.nn.Module, got {type(backbone).__name__}")
         self._task = TASKS[task](num_classes)
         self.task: Task = task
         self.num_classes = num_classes
-        self.class_names = None if class_names is None else tuple(class_names)
+        self.class_names = None if class_names is None else class_names_for(num_classes, class_names)
         self.method_name = method
-        self.method_options = method_options
-        self.method = _build_method(method, self._task.classes_per_variable, method_options)
+        self.method_options: dict[str, Any] = _plain(method_options)
+        self.method = _build_method(method, self._task.classes_per_variable, self.method_options)
         self.backbone = backbone
         self.head = self._build_head(head)
         self.history: list[dict[str, float]] = []
@@ -86,7 +90,12 @@ class EvidentialClassifier(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """The backbone's features, flattened to shape `(N, D)`."""
-        features: Tensor = self.backbone(x)
+        features = self.backbone(x)
+        if not isinstance(features, Tensor) or features.ndim < 2 or len(features) != len(x):
+            given = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+            raise EvidentiaError(
+                f"the backbone must give features of shape ({len(x)}, ...) for a batch of {len(x)} inputs, got {given}"
+            )
         return features.flatten(1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -105,7 +114,7 @@ class EvidentialClassifier(nn.Module):
 
     def sample_losses(self, outputs: Tensor, target: Tensor, epoch: float = 0.0) -> Tensor:
         """The loss of each sample, shape `(N,)`; of a multi-label one, the mean over its classes."""
-        losses = self.method.loss(outputs, self._task.target(target, outputs), epoch)
+        losses = self.method.loss(outputs, self._task.target(target, len(outputs)), epoch)
         return losses.flatten(1).mean(1) if losses.ndim > 1 else losses
 
     def opinion(self, x: Tensor) -> Opinion:
@@ -123,13 +132,8 @@ class EvidentialClassifier(nn.Module):
     @torch.no_grad()
     def predict_with(self, outputs: Callable[[Tensor], Tensor], x: Samples, batch_size: int = 1024) -> Prediction:
         """Predict from the outputs that a function gives for each batch of inputs."""
-        training = self.training
-        self.eval()
-        try:
-            batches = [self.interpret(outputs(batch)) for batch in as_inputs(x, batch_size, self._device())]
-        finally:
-            self.train(training)
-        return Prediction.cat(batches)
+        with evaluating(self):
+            return Prediction.cat([self.interpret(outputs(batch)) for batch in as_inputs(x, batch_size, self)])
 
     def interpret(self, outputs: Tensor) -> Prediction:
         """What a batch of outputs means."""
@@ -140,15 +144,10 @@ class EvidentialClassifier(nn.Module):
 
     def check_labels(self, labels: Tensor) -> None:
         """Raise a clear error if any label cannot be trained on."""
-        if self.task != "multiclass":
-            self._task.target(labels, labels.unsqueeze(-1))
-        elif not labels.is_floating_point():
-            least = OUTLIER if self.method.learns_from_outliers else 0
-            if bool(((labels < least) | (labels >= self.method.num_targets)).any()):
-                raise EvidentiaError(
-                    f"labels must lie in {least}..{self.method.num_targets - 1}, "
-                    f"got values from {int(labels.min())} to {int(labels.max())}"
-                )
+        if self.task == "multiclass":
+            self.method.check_labels(labels)
+        else:
+            self._task.target(labels, len(labels))
 
     def fit(self, x: Any, y: TensorLike | None = None, **settings: Any) -> Self:
         """Train on inputs and labels, or on a `Dataset` of both.
@@ -172,29 +171,39 @@ class EvidentialClassifier(nn.Module):
         return self
 
     @torch.no_grad()
-    def calibrate(self, x: Samples, y: TensorLike | None = None, batch_size: int = 1024) -> Self:
-        """Let the method learn from the trained features, if it has to; `fit` does this at its end."""
-        if self.method.needs_features:
-            training = self.training
-            self.eval()
-            features = [self.features(batch) for batch in as_inputs(x, batch_size, self._device())]
-            self.train(training)
-            labels = None if y is None or self.task == "multilabel" else torch.as_tensor(y)
-            self.method.calibrate(torch.cat(features), labels)
+    def calibrate(self, x: Any, y: TensorLike | None = None, batch_size: int = 1024) -> Self:
+        """Let the method learn from the trained features, if it has to; `fit` does this at its end.
+
+        Args:
+            x: the training inputs, or the `Dataset` of inputs and labels.
+            y: their labels, unless `x` is a `Dataset`.
+            batch_size: samples at a time.
+        """
+        if not self.method.needs_features:
+            return self
+        features, labels = [], []
+        with evaluating(self):
+            for inputs, target in in_order(as_dataset(x, y, self), batch_size):
+                features.append(self.features(inputs.to(device_of(self))))
+                labels.append(target)
+        self.method.calibrate(torch.cat(features), self._task.class_of(torch.cat(labels)))
         return self
 
-    def save(self, path: str | Path) -> None:
-        """Save weights and settings to one file, whole or not at all. The backbone's code is not in it."""
-        if any(is_lazy(tensor) for tensor in self.state_dict().values()):
-            raise EvidentiaError("the head has no size yet; train the model or call it on a batch before saving it")
-        content = {
+    def settings(self) -> dict[str, Any]:
+        """What, besides the network, makes this classifier what it is; plain JSON."""
+        return {
             "num_classes": self.num_classes,
             "task": self.task,
             "method": self.method_name,
             "method_options": self.method_options,
             "class_names": self.class_names,
         }
-        save_tensors(path, _KIND, self.state_dict(), content)
+
+    def save(self, path: str | Path) -> None:
+        """Save weights and settings to one file, whole or not at all. The backbone's code is not in it."""
+        if any(is_lazy(tensor) for tensor in self.state_dict().values()):
+            raise EvidentiaError("the head has no size yet; train the model or call it on a batch before saving it")
+        save_tensors(path, _KIND, self.state_dict(), self.settings())
 
     @classmethod
     def load(cls, path: str | Path, backbone: nn.Module, head: nn.Module | str | None = "linear") -> Self:
@@ -229,20 +238,16 @@ class EvidentialClassifier(nn.Module):
         features = self.features(x)
         return self.method.adjust(self._outputs(features), features)
 
-    def _opinion(self, outputs: Tensor) -> Opinion | BinomialOpinion | None:
+    def _opinion(self, outputs: Tensor) -> Opinion | None:
         opinion = self.method.opinion(outputs)
         return None if opinion is None else self._task.opinion(opinion)
 
     def _build_head(self, head: nn.Module | str | None) -> nn.Module | None:
-        if head == "linear":
+        if isinstance(head, str) and head == "linear":
             return nn.LazyLinear(self.num_outputs)
-        if isinstance(head, str):
-            raise EvidentiaError(f"head must be 'linear', a module or None, got {head!r}")
+        if head is not None and not isinstance(head, nn.Module):
+            raise EvidentiaError(f"head must be 'linear', a torch.nn.Module or None, got {head!r}")
         return head
-
-    def _device(self) -> torch.device:
-        parameter = next(self.parameters(), None)
-        return torch.device("cpu") if parameter is None else parameter.device
 
 
 def _build_method(name: str, num_classes: int, options: dict[str, Any]) -> Method:
@@ -250,3 +255,16 @@ def _build_method(name: str, num_classes: int, options: dict[str, Any]) -> Metho
         return METHODS[name](num_classes=num_classes, **options)
     except TypeError as error:
         raise EvidentiaError(f"method {name!r} cannot be built with the options {options}: {error}") from error
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as they will be saved: plain JSON, with sets as lists."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(options, default=_as_list))
+    except (TypeError, ValueError) as error:
+        raise EvidentiaError(f"method options must be numbers, names or lists of them, got {options}") from error
+    return plain
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else list(value)

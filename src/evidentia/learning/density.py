@@ -65,16 +65,19 @@ class GaussianDensity(nn.Module):
         if given.shape != exact.shape[:1]:
             raise EvidentiaError(f"labels need shape ({len(exact)},), got {tuple(given.shape)}")
         groups = torch.unique(given.to(exact.device), return_inverse=True)[1]
+        if int(torch.bincount(groups).max()) < 2:
+            # A spread needs classes of two samples or more.
+            groups = torch.zeros_like(groups)
 
-        left_out = torch.empty(len(exact), dtype=exact.dtype, device=exact.device)
+        left_out = torch.full_like(exact[:, 0], torch.nan)
         fold = _folds(groups, self.folds)
         for part in range(self.folds):
-            inside = fold == part
-            if bool(inside.any()) and int((~inside).sum()) > 1:
-                self._estimate(exact[~inside], groups[~inside])
+            # A class that is left out whole would look stranger than it is.
+            known = torch.isin(groups, groups[fold != part])
+            inside = (fold == part) & known
+            if bool(inside.any()):
+                self._estimate(exact[fold != part], groups[fold != part])
                 left_out[inside] = self._log_density(exact[inside])
-            else:
-                left_out[inside] = torch.nan
         self.marks = torch.stack([left_out[~left_out.isnan()].min(), left_out.nanmedian()])
         self._estimate(exact, groups)
         return self
@@ -97,10 +100,18 @@ class GaussianDensity(nn.Module):
 
     def familiarity(self, features: Tensor) -> Tensor:
         """How familiar features of shape `(N, D)` are, in [0, 1]."""
+        return self._scaled(features).clamp(0, 1).to(features.dtype)
+
+    def strangeness(self, features: Tensor) -> Tensor:
+        """How far features of shape `(N, D)` are beyond the strangest training sample, on the scale of familiarity."""
+        most = torch.finfo(features.dtype).max
+        return (-self._scaled(features)).clamp(0, most).to(features.dtype)
+
+    def _scaled(self, features: Tensor) -> Tensor:
         density = self.log_density(features)
-        low, high = self.marks.unbind()
-        span = (high - low).clamp(min=torch.finfo(density.dtype).tiny)
-        return ((density - low) / span).clamp(0, 1).to(features.dtype)
+        low, high = as_double(self.marks).unbind()
+        span = (high - low).clamp(min=torch.finfo(torch.float32).tiny)
+        return torch.where(density >= high, torch.ones_like(density), (density - low) / span)
 
     def _estimate(self, exact: Tensor, groups: Tensor) -> None:
         present, group_of = torch.unique(groups, return_inverse=True)
@@ -108,7 +119,9 @@ class GaussianDensity(nn.Module):
         means = exact.new_zeros(len(present), exact.shape[1]).index_add(0, group_of, exact) / counts
         centred = exact - means[group_of]
         covariance = centred.T @ centred / max(1, len(exact) - len(present))
-        scale = covariance.diagonal().mean().clamp(min=torch.finfo(torch.float32).tiny)
+        # Features are float32 at heart: a spread below their rounding is none.
+        rounding = (exact * torch.finfo(torch.float32).eps).square().mean() + torch.finfo(torch.float32).tiny
+        scale = torch.maximum(covariance.diagonal().mean(), rounding)
         identity = torch.eye(exact.shape[1], dtype=exact.dtype, device=exact.device)
         factor = torch.linalg.cholesky((1 - self.shrinkage) * covariance + self.shrinkage * scale * identity)
         self.means = means
@@ -116,15 +129,18 @@ class GaussianDensity(nn.Module):
         self.log_det = factor.diagonal().log().sum()
 
     def _log_density(self, exact: Tensor) -> Tensor:
-        distance = torch.cdist(exact @ self.whitening.T, self.means @ self.whitening.T)
-        constant = 0.5 * exact.shape[1] * math.log(2 * math.pi) + self.log_det + math.log(len(self.means))
+        # In float64 even if the module was moved to another dtype, and without the shortcut that loses digits.
+        means, whitening, log_det = (as_double(part) for part in (self.means, self.whitening, self.log_det))
+        exactly = "donot_use_mm_for_euclid_dist"
+        distance = torch.cdist(exact @ whitening.T, means @ whitening.T, compute_mode=exactly)
+        constant = 0.5 * exact.shape[1] * math.log(2 * math.pi) + log_det + math.log(len(means))
         return torch.logsumexp(-0.5 * distance.square(), dim=-1) - constant
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The shapes are known only once fitted, so take them from what is loaded.
         for name in self._buffer_names:
             if prefix + name in state_dict:
-                setattr(self, name, torch.empty_like(state_dict[prefix + name]))
+                setattr(self, name, torch.empty_like(state_dict[prefix + name], device=getattr(self, name).device))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 

@@ -11,10 +11,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from evidentia._support.checks import validation_enabled
+from evidentia._support.checks import (
+    check_adds_to_one,
+    check_class_dim,
+    check_finite,
+    check_nonnegative,
+    check_unit_interval,
+    validation_enabled,
+)
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia.opinions.special import as_double, dirichlet_entropy, log_beta
+from evidentia.learning.divergence import dirichlet_kl
+from evidentia.opinions.special import as_double
 
 LOSSES: Registry[Callable[[Tensor, Tensor], Tensor]] = Registry("loss")
 
@@ -30,6 +38,7 @@ def squared_error_risk(alpha: Tensor, target: Tensor) -> Tensor:
         >>> squared_error_risk(torch.tensor([[1.0, 1.0]]), torch.tensor([0]))
         tensor([0.6667])
     """
+    check_alpha(alpha)
     y = as_probabilities(target, alpha)
     strength = alpha.sum(-1, keepdim=True)
     mean = alpha / strength
@@ -40,14 +49,16 @@ def squared_error_risk(alpha: Tensor, target: Tensor) -> Tensor:
 def cross_entropy_risk(alpha: Tensor, target: Tensor) -> Tensor:
     r"""Bayes risk of the cross entropy under $\mathrm{Dir}(\alpha)$: $\sum_k y_k (\psi(S) - \psi(\alpha_k))$.
 
-    With two classes it is the Beta loss of early event detection (thesis eq. 4.4 and theorem 4).
+    With two classes it is the Beta loss of early event detection (thesis eq. 4.4 and theorem 4). The difference is
+    taken in float64, because with much evidence for the right class it is far smaller than its terms.
 
     Example:
         >>> cross_entropy_risk(torch.tensor([[3.0, 1.0]]), torch.tensor([0]))
         tensor([0.3333])
     """
-    y = as_probabilities(target, alpha)
-    return (y * (torch.digamma(alpha.sum(-1, keepdim=True)) - torch.digamma(alpha))).sum(-1)
+    check_alpha(alpha)
+    y, exact = as_probabilities(target, alpha), as_double(alpha)
+    return (y * (torch.digamma(exact.sum(-1, keepdim=True)) - torch.digamma(exact))).sum(-1).to(alpha.dtype)
 
 
 @LOSSES.register("type-ii")
@@ -58,8 +69,9 @@ def type_ii_likelihood(alpha: Tensor, target: Tensor) -> Tensor:
         >>> type_ii_likelihood(torch.tensor([[3.0, 1.0]]), torch.tensor([0]))
         tensor([0.2877])
     """
-    y = as_probabilities(target, alpha)
-    return (y * (torch.log(alpha.sum(-1, keepdim=True)) - torch.log(alpha))).sum(-1)
+    check_alpha(alpha)
+    y, exact = as_probabilities(target, alpha), as_double(alpha)
+    return (y * (torch.log(exact.sum(-1, keepdim=True)) - torch.log(exact))).sum(-1).to(alpha.dtype)
 
 
 @LOSSES.register("prior-network-forward")
@@ -72,7 +84,8 @@ def prior_network_forward(alpha: Tensor, target: Tensor, precision: float = 100.
         >>> prior_network_forward(torch.tensor([[101.0, 1.0]]), torch.tensor([0]))
         tensor([0.])
     """
-    return dirichlet_kl(1 + precision * as_probabilities(target, alpha), alpha)
+    check_alpha(alpha)
+    return dirichlet_kl(1 + precision * as_probabilities(target, alpha, outliers=True), alpha)
 
 
 @LOSSES.register("prior-network-reverse")
@@ -86,23 +99,8 @@ def prior_network_reverse(alpha: Tensor, target: Tensor, precision: float = 100.
         >>> prior_network_reverse(torch.tensor([[101.0, 1.0]]), torch.tensor([0]))
         tensor([0.])
     """
-    return dirichlet_kl(alpha, 1 + precision * as_probabilities(target, alpha))
-
-
-def dirichlet_kl(alpha: Tensor, other: Tensor) -> Tensor:
-    r"""$\mathrm{KL}[\mathrm{Dir}(\alpha) \,\|\, \mathrm{Dir}(\hat\alpha)]$ in closed form (thesis appendix).
-
-    $\ln\frac{B(\hat\alpha)}{B(\alpha)} + \sum_k (\alpha_k - \hat\alpha_k)(\psi(\alpha_k) - \psi(S))$, computed in
-    float64 from the differential entropy, because its terms are large and nearly cancel.
-
-    Example:
-        >>> dirichlet_kl(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 1.0]))
-        tensor(0.1931)
-    """
-    exact, reference = as_double(alpha), as_double(other)
-    expected_log = torch.digamma(exact) - torch.digamma(exact.sum(-1, keepdim=True))
-    cross = log_beta(reference) - ((reference - 1) * expected_log).sum(-1)
-    return (cross - dirichlet_entropy(exact)).clamp(min=0).to(alpha.dtype)
+    check_alpha(alpha)
+    return dirichlet_kl(alpha, 1 + precision * as_probabilities(target, alpha, outliers=True))
 
 
 def misleading_evidence(evidence: Tensor, target: Tensor, prior: float = 1.0) -> Tensor:
@@ -115,22 +113,48 @@ def misleading_evidence(evidence: Tensor, target: Tensor, prior: float = 1.0) ->
         >>> misleading_evidence(torch.tensor([[9.0, 0.0], [9.0, 1.0]]), torch.tensor([0, 0]))
         tensor([0.0000, 0.1931])
     """
+    check_class_dim(evidence, "evidence")
+    if validation_enabled():
+        check_nonnegative(evidence, "evidence")
     wrong = evidence * (1 - as_probabilities(target, evidence)) + prior
-    return dirichlet_kl(wrong, torch.full_like(wrong, prior))
+    return dirichlet_kl(wrong, wrong.new_full(wrong.shape[-1:], prior))
 
 
-def as_probabilities(target: Tensor, like: Tensor) -> Tensor:
-    """Turn class indices into one-hot vectors shaped like `like`; probabilities pass through."""
-    if target.shape == like.shape and target.is_floating_point():
-        return target.to(like)
+def check_alpha(alpha: Tensor) -> None:
+    """Raise a clear error unless these are parameters of a Dirichlet: at least two, finite and positive."""
+    check_class_dim(alpha, "alpha")
+    if validation_enabled():
+        check_finite(alpha, "alpha")
+        if alpha.numel() and bool((alpha <= 0).any()):
+            raise EvidentiaError(
+                f"alpha must be positive everywhere, got a smallest value of {float(alpha.detach().min()):.6g}"
+            )
+
+
+def check_indices(target: Tensor, count: int, least: int = 0) -> None:
+    """Raise a clear error unless every class index lies in `least` to `count - 1`."""
+    if validation_enabled() and target.numel():
+        low, high = int(target.min()), int(target.max())
+        if low < least or high >= count:
+            raise EvidentiaError(f"class indices must lie in {least}..{count - 1}, got values from {low} to {high}")
+
+
+def as_probabilities(target: Tensor, like: Tensor, outliers: bool = False) -> Tensor:
+    """Turn class indices into one-hot vectors shaped like `like`; probabilities pass through.
+
+    With `outliers`, the probabilities of a sample may all be 0, which says that it belongs to no class.
+    """
+    if target.is_floating_point() and target.shape == like.shape:
+        y = target.to(like)
+        if validation_enabled():
+            check_unit_interval(y, "target probabilities")
+            total = y.detach().sum(-1)
+            check_adds_to_one(total[total > 0] if outliers else total, like.shape[-1], "target probabilities")
+        return y
     if target.is_floating_point() or target.shape != like.shape[:-1]:
         raise EvidentiaError(
-            f"targets must be class indices of shape {tuple(like.shape[:-1])} or class probabilities of shape "
-            f"{tuple(like.shape)}, got {target.dtype} of shape {tuple(target.shape)}"
+            f"targets must be class indices (integers) of shape {tuple(like.shape[:-1])} or class probabilities "
+            f"(floating) of shape {tuple(like.shape)}, got {target.dtype} of shape {tuple(target.shape)}"
         )
-    classes = like.shape[-1]
-    if validation_enabled() and target.numel() and bool(((target < 0) | (target >= classes)).any()):
-        raise EvidentiaError(
-            f"class indices must lie in 0..{classes - 1}, got values from {int(target.min())} to {int(target.max())}"
-        )
-    return F.one_hot(target.long(), classes).to(like)
+    check_indices(target, like.shape[-1])
+    return F.one_hot(target.long(), like.shape[-1]).to(like)

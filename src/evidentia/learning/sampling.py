@@ -8,16 +8,18 @@ stands for all M.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.data import Samples, as_inputs
+from evidentia.learning.modes import evaluating
 from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion, uncertainties
+from evidentia.opinions.special import as_double
 from evidentia.prediction import Prediction
 
 
@@ -38,10 +40,11 @@ class SampledClassifier(ABC):
     @torch.no_grad()
     def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
         """Predict batch by batch; takes a tensor, an array or a `Dataset`."""
-        batches = as_inputs(x, batch_size, self.model._device())
-        return Prediction.cat([self._interpret(self.sample(batch)) for batch in batches])
+        return Prediction.cat([self._interpret(self.sample(batch)) for batch in as_inputs(x, batch_size, self.model)])
 
     def _interpret(self, outputs: Tensor) -> Prediction:
+        if validation_enabled():
+            check_finite(outputs, "the network's outputs")
         probs = self.model.method.probs(outputs)
         return Prediction(
             self.model._task.probs(probs.mean(0)),
@@ -83,7 +86,10 @@ class MCDropout(SampledClassifier):
     def sample(self, x: Tensor) -> Tensor:
         """M passes with dropout on and everything else in evaluation mode."""
         devices = [x.device] if x.device.type == "cuda" else []
-        with _only_dropout_training(self.model), torch.random.fork_rng(devices, enabled=self.seed is not None):
+        with evaluating(self.model), torch.random.fork_rng(devices, enabled=self.seed is not None):
+            for module in self.model.modules():
+                if isinstance(module, _DROPOUT):
+                    module.train()
             if self.seed is not None:
                 torch.manual_seed(self.seed)
             return torch.stack([self.model._adjusted(x) for _ in range(self.samples)])
@@ -99,7 +105,7 @@ class Ensemble(SampledClassifier):
     The opinion is that of the Dirichlet with the mean and the total variance of the members' mixture (moment matching).
 
     Args:
-        models: trained classifiers for the same task, classes and method.
+        models: trained classifiers for the same task and classes, by the same method with the same options.
 
     Example:
         >>> import torch, evidentia as ev
@@ -112,10 +118,9 @@ class Ensemble(SampledClassifier):
         if not models:
             raise EvidentiaError("an ensemble needs at least one model")
         super().__init__(models[0])
-        for model in models:
-            for setting in ("task", "num_classes", "method_name"):
-                mine, other = getattr(models[0], setting), getattr(model, setting)
-                if mine != other:
+        for model in models[1:]:
+            for setting, mine in models[0].settings().items():
+                if (other := model.settings()[setting]) != mine:
                     raise EvidentiaError(
                         f"the members of an ensemble must share their {setting}, got {mine} and {other}"
                     )
@@ -123,13 +128,8 @@ class Ensemble(SampledClassifier):
 
     def sample(self, x: Tensor) -> Tensor:
         """The outputs of every member, in evaluation mode."""
-        outputs = []
-        for model in self.models:
-            training = model.training
-            model.eval()
-            outputs.append(model._adjusted(x))
-            model.train(training)
-        return torch.stack(outputs)
+        with evaluating(*self.models):
+            return torch.stack([model._adjusted(x) for model in self.models])
 
     def combine(self, outputs: Tensor) -> Opinion | None:
         """The moment-matched opinion."""
@@ -148,10 +148,12 @@ class Ensemble(SampledClassifier):
 
 
 def match_moments(alpha: Tensor) -> Tensor:
-    r"""The Dirichlet with the mean and the total second moment of a mixture of Dirichlets.
+    r"""The Dirichlet with the mean and the total variance of a mixture of Dirichlets.
 
-    With $m = \mathbb{E}[p]$ and $v = \mathbb{E}[p^2]$ of the mixture, $\alpha = m S$ and
-    $S = \sum_k (m_k - v_k) / \sum_k (v_k - m_k^2)$. A single Dirichlet is its own match.
+    A Dirichlet of mean $m$ and strength $S$ has $\sum_k \mathrm{Var}(p_k) = D(m) / (S + 1)$ and
+    $\sum_k \mathbb{E}[p_k (1 - p_k)] = D(m) S / (S + 1)$ with $D(m) = 1 - \sum_k m_k^2$, so the strength is the second
+    divided by the first. The mixture has the members' average of the second, and the first is the members' average
+    plus the variance of their means. A single Dirichlet is its own match.
 
     Args:
         alpha: parameters of the M members, shape `(M, ..., K)`.
@@ -160,29 +162,21 @@ def match_moments(alpha: Tensor) -> Tensor:
         >>> match_moments(torch.tensor([[3.0, 1.0], [3.0, 1.0]]))
         tensor([3., 1.])
     """
-    exact = alpha.double()
+    exact = as_double(alpha)
     strength = exact.sum(-1, keepdim=True)
     mean = exact / strength
-    second = (mean * (exact + 1) / (strength + 1)).mean(0)
     centre = mean.mean(0)
-    # v - m^2 = (spread of the members' means) + (mean of their variances), each a sum of squares.
-    spread = (mean - centre).square().mean(0) + (mean * (1 - mean) / (strength + 1)).mean(0)
-    total = (centre - second).sum(-1, keepdim=True) / spread.sum(-1, keepdim=True)
-    return (centre * total).to(alpha.dtype)
+    diversity = _diversity(mean) / (strength + 1)
+    variance = diversity.mean(0) + (mean - centre).square().sum(-1, keepdim=True).mean(0)
+    return (centre * (diversity * strength).mean(0) / variance).to(alpha.dtype)
+
+
+def _diversity(mean: Tensor) -> Tensor:
+    """One minus the sum of squares, without losing the little that is left when one class has nearly everything."""
+    ascending = mean.sort(-1).values
+    others, largest = ascending[..., :-1], ascending[..., -1:]
+    rest = others.sum(-1, keepdim=True)
+    return 2 * largest * rest + rest.square() - others.square().sum(-1, keepdim=True)
 
 
 _DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-
-
-@contextmanager
-def _only_dropout_training(model: nn.Module) -> Iterator[None]:
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    for module in modes:
-        if isinstance(module, _DROPOUT):
-            module.train()
-    try:
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training

@@ -33,8 +33,12 @@ class TaskShape(ABC):
         """Give each variable a row of its own."""
 
     @abstractmethod
-    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
-        """Labels as the method wants them: class indices, or class probabilities, of each variable."""
+    def target(self, target: Tensor, count: int) -> Tensor:
+        """Labels of `count` samples as the method wants them: indices or probabilities of each variable's classes."""
+
+    @abstractmethod
+    def class_of(self, target: Tensor) -> Tensor | None:
+        """The (likeliest) class of each sample, or None if a sample has no single one."""
 
     def probs(self, probs: Tensor) -> Tensor:
         """Probabilities as a `Prediction` wants them: that of class 1 for variables with two classes."""
@@ -59,9 +63,13 @@ class Multiclass(TaskShape):
         """Outputs are shaped right already."""
         return outputs
 
-    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+    def target(self, target: Tensor, count: int) -> Tensor:
         """Class indices or class probabilities, as they are."""
         return target
+
+    def class_of(self, target: Tensor) -> Tensor:
+        """The class, or the likeliest."""
+        return target.argmax(-1) if target.is_floating_point() else target
 
     def probs(self, probs: Tensor) -> Tensor:
         """The probability of every class."""
@@ -85,11 +93,15 @@ class Binary(TaskShape):
         """Outputs are shaped right already."""
         return outputs
 
-    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+    def target(self, target: Tensor, count: int) -> Tensor:
         """0 and 1 as class indices; a trailing dimension of size 1 may be there."""
         if target.ndim == 2 and target.shape[1] == 1:
             target = target.squeeze(1)
-        return _yes_or_no(target, outputs.shape[:1])
+        return _yes_or_no(target, (count,))
+
+    def class_of(self, target: Tensor) -> Tensor:
+        """No or yes, whichever is likelier."""
+        return (target.reshape(-1) > 0.5).long()
 
 
 @TASKS.register("multilabel")
@@ -106,15 +118,18 @@ class Multilabel(TaskShape):
         """One row of outputs a label."""
         return outputs.reshape(len(outputs), self.variables, -1)
 
-    def target(self, target: Tensor, outputs: Tensor) -> Tensor:
+    def target(self, target: Tensor, count: int) -> Tensor:
         """0 and 1 for each label, as class indices."""
-        return _yes_or_no(target, outputs.shape[:2])
+        return _yes_or_no(target, (count, self.variables))
+
+    def class_of(self, target: Tensor) -> None:
+        """A sample may have any number of labels."""
 
 
-def _yes_or_no(target: Tensor, shape: torch.Size) -> Tensor:
+def _yes_or_no(target: Tensor, shape: tuple[int, ...]) -> Tensor:
     """0/1 labels as class indices, and labels in between as probabilities of the two classes."""
     if target.shape != shape:
-        raise EvidentiaError(f"labels need shape {tuple(shape)}, got {tuple(target.shape)}")
+        raise EvidentiaError(f"labels need shape {shape}, got {tuple(target.shape)}")
     if validation_enabled() and target.numel() and not bool(((target >= 0) & (target <= 1)).all()):
         raise EvidentiaError(
             f"labels must be 0 or 1, got values from {float(target.min()):g} to {float(target.max()):g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import Checkpoint
-from evidentia.learning.data import as_dataset
+from evidentia.learning.data import as_dataset, device_of, in_order
+from evidentia.learning.modes import evaluating
 
 if TYPE_CHECKING:
     from evidentia.learning.classifier import EvidentialClassifier
@@ -32,15 +34,16 @@ class TrainingSettings(BaseModel):
         learning_rate: the (first) learning rate of AdamW.
         weight_decay: its weight decay.
         schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it.
-        validation: a pair of inputs and labels, or a `Dataset`, on which the loss is watched.
+        validation: a pair of inputs and labels, or a `Dataset`, on which the loss is watched, with all penalties at the
+            weight that they have at the end.
         patience: stop after so many epochs without a better validation loss, and return to the best.
         seed: fixes the order of samples and all randomness inside the network.
         checkpoint: a file written after every epoch; when it is there already, training goes on from it and ends
-            exactly where it would have without the interruption.
+            exactly where it would have without the interruption (with the same data and settings, on one machine).
         progress: show a progress bar on the terminal's error stream.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 
     epochs: int = Field(30, ge=1)
     batch_size: int = Field(64, ge=1)
@@ -49,7 +52,7 @@ class TrainingSettings(BaseModel):
     schedule: Literal["cosine", "constant"] = "cosine"
     validation: Any = None
     patience: int | None = Field(None, ge=1)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**32)
     checkpoint: Path | None = None
     progress: bool = True
 
@@ -61,6 +64,8 @@ class TrainingSettings(BaseModel):
             raise EvidentiaError(f"the training settings do not fit: {problems}") from error
         if self.patience is not None and self.validation is None:
             raise EvidentiaError("early stopping by patience needs validation data; give validation=(x, y)")
+        if self.checkpoint is not None and self.checkpoint.is_dir():
+            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0."""
@@ -71,40 +76,42 @@ class TrainingSettings(BaseModel):
 
 def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSettings) -> None:
     """Train a classifier in place; `model.history` holds what was measured in each epoch."""
-    dataset = as_dataset(x, y)
-    validation = None if settings.validation is None else _validation_set(settings.validation)
+    dataset = as_dataset(x, y, model)
+    validation = None if settings.validation is None else _validation_set(settings.validation, model)
     for part in (dataset, validation):
         if isinstance(part, TensorDataset):
             model.check_labels(part.tensors[1])
-    device = model._device()
+    device = device_of(model)
     with _seeded(settings.seed, -1, device):
         _size_head(model, dataset, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     state = Checkpoint(model, optimizer)
-    fingerprint = settings.model_dump(mode="json", exclude={"validation", "checkpoint", "progress"})
+    fingerprint = _fingerprint(model, dataset, validation, settings)
     if settings.checkpoint is not None and settings.checkpoint.exists():
         state.load(settings.checkpoint, fingerprint)
+    # The same list, so that it is there even if training is broken off.
+    model.history = state.history
 
-    with _progress(settings) as bar:
-        task = bar.add_task("training", total=settings.epochs, completed=state.epoch, loss="")
-        while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate_at(state.epoch)
-            # All randomness of an epoch follows from the seed and its number, so it can be taken up again anywhere.
-            with _seeded(settings.seed, state.epoch, device):
-                record = {"loss": _epoch(model, dataset, optimizer, settings, state.epoch, device)}
-            if validation is not None:
-                record["validation_loss"] = _validate(model, validation, settings.batch_size, state.epoch, device)
-            state.finish_epoch(record)
-            if settings.checkpoint is not None:
-                state.save(settings.checkpoint, fingerprint)
-            bar.update(task, completed=state.epoch, loss=f"loss {record['loss']:.4f}")
+    try:
+        with _progress(settings) as bar:
+            task = bar.add_task("training", total=settings.epochs, completed=state.epoch, loss="")
+            while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
+                for group in optimizer.param_groups:
+                    group["lr"] = settings.rate_at(state.epoch)
+                # All randomness of an epoch follows from the seed and its number, so it can be taken up anywhere.
+                with _seeded(settings.seed, state.epoch, device):
+                    record = {"loss": _epoch(model, dataset, optimizer, settings, state.epoch, device)}
+                    if validation is not None:
+                        record["validation_loss"] = _validate(model, validation, settings, state.epoch, device)
+                state.finish_epoch(record)
+                if settings.checkpoint is not None:
+                    state.save(settings.checkpoint, fingerprint)
+                bar.update(task, completed=state.epoch, loss=f"loss {record['loss']:.4f}")
+    finally:
+        model.eval()
     if settings.patience is not None:
         state.restore_best()
-    model.history = state.history
-    model.eval()
-    if model.method.needs_features:
-        model.calibrate(dataset, _labels(dataset))
+    model.calibrate(dataset)
 
 
 def _epoch(
@@ -118,31 +125,40 @@ def _epoch(
     model.train()
     total, seen = 0.0, 0
     for inputs, labels in _shuffled(dataset, settings.batch_size):
-        outputs = model(inputs.to(device))
-        loss = model.loss(outputs, labels.to(device), epoch)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise EvidentiaError(
-                f"the loss became {value} in epoch {epoch}; lower the learning rate or check the inputs"
-            )
+        loss = _loss(model, inputs.to(device), labels.to(device), epoch, epoch)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += value * len(labels)
+        total += loss.item() * len(labels)
         seen += len(labels)
+    if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
+        raise EvidentiaError(f"weights became NaN or infinite in epoch {epoch}; lower the learning rate")
     return total / seen
 
 
 @torch.no_grad()
 def _validate(
-    model: EvidentialClassifier, dataset: Dataset[Any], batch_size: int, epoch: int, device: torch.device
+    model: EvidentialClassifier, dataset: Dataset[Any], settings: TrainingSettings, epoch: int, device: torch.device
 ) -> float:
     model.eval()
     total, seen = 0.0, 0
-    for inputs, labels in DataLoader(dataset, batch_size):
-        total += float(model.loss(model(inputs.to(device)), labels.to(device), epoch)) * len(labels)
+    for inputs, labels in in_order(dataset, settings.batch_size):
+        # Penalties at their final weight, or their rise alone would make every epoch look worse than the one before.
+        loss = _loss(model, inputs.to(device), labels.to(device), settings.epochs, epoch)
+        total += loss.item() * len(labels)
         seen += len(labels)
     return total / seen
+
+
+def _loss(model: EvidentialClassifier, inputs: Tensor, labels: Tensor, progress: float, epoch: int) -> Tensor:
+    """The loss of a batch with penalties as after `progress` epochs, or an error that says when it failed."""
+    try:
+        loss = model.loss(model(inputs), labels, progress)
+    except EvidentiaError as error:
+        raise EvidentiaError(f"training stopped in epoch {epoch}: {error}") from error
+    if not math.isfinite(value := loss.item()):
+        raise EvidentiaError(f"the loss became {value} in epoch {epoch}; lower the learning rate or check the inputs")
+    return loss
 
 
 def _shuffled(dataset: Any, batch_size: int) -> DataLoader[Any]:
@@ -151,21 +167,31 @@ def _shuffled(dataset: Any, batch_size: int) -> DataLoader[Any]:
     return DataLoader(dataset, batch_size, shuffle=True, drop_last=lonely)
 
 
-def _validation_set(given: Any) -> Dataset[Any]:
-    return as_dataset(given, None) if isinstance(given, Dataset) else as_dataset(*given)
+def _validation_set(given: Any, model: EvidentialClassifier) -> Dataset[Any]:
+    if isinstance(given, Dataset):
+        return as_dataset(given, None, model, "validation set")
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise EvidentiaError(
+            f"validation must be a pair of inputs and labels, or a Dataset of such pairs, got {type(given).__name__}"
+        )
+    inputs, labels = given
+    return as_dataset(inputs, labels, model, "validation set")
 
 
-def _labels(dataset: Any) -> Tensor:
-    if isinstance(dataset, TensorDataset):
-        return dataset.tensors[1]
-    return torch.stack([torch.as_tensor(label) for _, label in dataset])
+def _fingerprint(
+    model: EvidentialClassifier, dataset: Any, validation: Any, settings: TrainingSettings
+) -> dict[str, Any]:
+    """What must be the same for an interrupted run to go on."""
+    sizes = {"samples": len(dataset), "validation samples": 0 if validation is None else len(validation)}
+    chosen = settings.model_dump(mode="json", exclude={"validation", "checkpoint", "progress"})
+    described: dict[str, Any] = json.loads(json.dumps(model.settings() | chosen | sizes))
+    return described
 
 
 def _size_head(model: EvidentialClassifier, dataset: Any, device: torch.device) -> None:
     """Run one sample through the model, so that layers whose size is found on first use have their parameters."""
-    model.eval()
     inputs, _ = next(iter(DataLoader(dataset, 1)))
-    with torch.no_grad():
+    with evaluating(model), torch.no_grad():
         model(inputs.to(device))
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
+from evidentia._support.checks import (
+    TensorLike,
+    as_float_tensor,
+    check_adds_to_one,
+    check_unit_interval,
+    validation_enabled,
+)
 from evidentia._support.errors import EvidentiaError, FileFormatError, MissingExtraError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.opinions import BinomialOpinion, HyperOpinion, MultinomialOpinion, Opinion, entropy, uncertainties
@@ -46,20 +54,49 @@ class Prediction:
         ['accept', 'ask: conflicting evidence', 'abstain: no evidence']
     """
 
+    task: Task
+    probs: Tensor
+    opinion: Opinion | None
+    uncertainties: dict[str, Tensor]
+    class_names: tuple[str, ...]
+
     def __init__(
         self,
-        probs: Tensor,
+        probs: TensorLike,
         opinion: Opinion | None = None,
         uncertainties: Mapping[str, Tensor] | None = None,
         task: Task = "multiclass",
         class_names: Sequence[str] | None = None,
     ) -> None:
-        self.task: Task = task
+        self._set(as_float_tensor(probs, "probabilities"), opinion, {}, task, class_names)
+        if validation_enabled():
+            check_unit_interval(self.probs, "probabilities")
+            if task == "multiclass":
+                check_adds_to_one(self.probs.sum(-1), self.num_classes, "the probabilities of a sample")
+        self.uncertainties = _measure(self.probs, opinion, task) | dict(uncertainties or {})
+        self._check_shapes()
+
+    def _set(
+        self,
+        probs: Tensor,
+        opinion: Opinion | None,
+        uncertainties: dict[str, Tensor],
+        task: Task,
+        class_names: Sequence[str] | None,
+    ) -> None:
+        self.task = task
         self.probs = probs
         self.opinion = opinion
-        self.uncertainties = {**_measure(probs, opinion, task), **(uncertainties or {})}
+        self.uncertainties = uncertainties
         self._check_shapes()
-        self.class_names = _names(class_names, self.num_classes)
+        self.class_names = class_names_for(self.num_classes, class_names)
+
+    @classmethod
+    def _of_parts(cls, *parts: Any) -> Prediction:
+        """A prediction whose values were checked and whose uncertainties were measured before."""
+        prediction = cls.__new__(cls)
+        prediction._set(*parts)
+        return prediction
 
     @property
     def num_classes(self) -> int:
@@ -89,9 +126,17 @@ class Prediction:
             if key not in self.uncertainties:
                 raise KeyError(f"there is no uncertainty {key!r} here; there are: {', '.join(self.uncertainties)}")
             return self.uncertainties[key]
-        if isinstance(key, int):
-            key = slice(key, key + 1 or None)
-        return Prediction(
+        try:
+            position = index(key)
+        except TypeError:
+            pass
+        else:
+            if not -len(self) <= position < len(self):
+                raise IndexError(f"there is no sample {position}; there are {len(self)}")
+            key = slice(position, position + 1 or None)
+        if isinstance(key, tuple):
+            raise EvidentiaError("a prediction is indexed by samples only; index its probabilities for classes")
+        return self._of_parts(
             self.probs[key],
             None if self.opinion is None else self.opinion[key],
             {name: values[key] for name, values in self.uncertainties.items()},
@@ -118,7 +163,7 @@ class Prediction:
         """
         if (rule is None) == (not thresholds):
             raise EvidentiaError("triage needs either a rule or thresholds, such as triage(vacuity=0.5)")
-        return (rule or TriageRule(**thresholds)).apply(self.uncertainties)
+        return (rule or TriageRule.of(thresholds)).apply(self.uncertainties)
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas table with a row a sample (multi-label: a row a sample and class).
@@ -156,11 +201,8 @@ class Prediction:
         content: dict[str, Any] = {"task": self.task, "class_names": list(self.class_names), "opinion": None}
         if self.opinion is not None:
             tensors |= {f"opinion/{name}": getattr(self.opinion, name) for name in self.opinion._fields}
-            content["opinion"] = {
-                "kind": type(self.opinion).__name__,
-                "prior_weight": self.opinion.prior_weight,
-                "sets": getattr(self.opinion, "sets", None),
-            }
+            settings = {name: getattr(self.opinion, name) for name in self.opinion._settings}
+            content["opinion"] = {"kind": type(self.opinion).__name__, "settings": settings}
         save_tensors(path, _KIND, tensors, content)
 
     @classmethod
@@ -171,9 +213,9 @@ class Prediction:
             found = {key.split("/", 1)[1]: value for key, value in tensors.items() if key.startswith("uncertainty/")}
             fields = {key.split("/", 1)[1]: value for key, value in tensors.items() if key.startswith("opinion/")}
             opinion = _build_opinion(content["opinion"], fields) if content["opinion"] else None
-            return cls(tensors["probs"], opinion, found, content["task"], content["class_names"])
-        except (KeyError, TypeError) as error:
-            raise FileFormatError(f"{path} does not hold a whole prediction: {error!r}") from error
+            return cls._of_parts(tensors["probs"], opinion, found, content["task"], content["class_names"])
+        except (KeyError, TypeError, EvidentiaError) as error:
+            raise FileFormatError(f"{path} does not hold a whole prediction: {error}") from error
 
     @classmethod
     def cat(cls, predictions: Sequence[Prediction]) -> Prediction:
@@ -181,8 +223,12 @@ class Prediction:
         if not predictions:
             raise EvidentiaError("at least one prediction is needed, got none")
         first = predictions[0]
+        for other in predictions[1:]:
+            for name, describe in _ALIKE.items():
+                if (mine := describe(first)) != (its := describe(other)):
+                    raise EvidentiaError(f"predictions must have the same {name} to be joined, got {mine} and {its}")
         opinions = [prediction.opinion for prediction in predictions if prediction.opinion is not None]
-        return cls(
+        return cls._of_parts(
             torch.cat([prediction.probs for prediction in predictions]),
             type(opinions[0]).cat(opinions) if opinions else None,
             {name: torch.cat([p.uncertainties[name] for p in predictions]) for name in first.uncertainties},
@@ -210,6 +256,15 @@ class Prediction:
                 )
 
 
+# What predictions must have in common to be joined.
+_ALIKE: dict[str, Callable[[Prediction], Any]] = {
+    "task": lambda prediction: prediction.task,
+    "class names": lambda prediction: prediction.class_names,
+    "kind of opinion": lambda prediction: type(prediction.opinion).__name__,
+    "uncertainties": lambda prediction: sorted(prediction.uncertainties),
+}
+
+
 def _measure(probs: Tensor, opinion: Opinion | None, task: Task) -> dict[str, Tensor]:
     if opinion is not None:
         return uncertainties(opinion)
@@ -218,20 +273,21 @@ def _measure(probs: Tensor, opinion: Opinion | None, task: Task) -> dict[str, Te
     return {"entropy": entropy(torch.stack([1 - probs, probs], -1))}
 
 
-def _names(names: Sequence[str] | None, num_classes: int) -> tuple[str, ...]:
+def class_names_for(num_classes: int, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """A name for each class: those given, or their numbers."""
     if names is None:
         return tuple(str(k) for k in range(num_classes))
-    if len(names) != num_classes:
-        raise EvidentiaError(f"class_names needs {num_classes} names, got {len(names)}")
-    return tuple(str(name) for name in names)
+    given = tuple(str(name) for name in names)
+    if len(given) != num_classes:
+        raise EvidentiaError(f"class_names needs {num_classes} names, got {len(given)}")
+    if len(set(given)) < len(given):
+        raise EvidentiaError(f"class_names must differ from each other, got {', '.join(given)}")
+    return given
 
 
 def _build_opinion(content: dict[str, Any], fields: dict[str, Any]) -> Opinion:
-    if content["kind"] == "BinomialOpinion":
-        return BinomialOpinion(**fields, prior_weight=content["prior_weight"])
-    if content["kind"] == "MultinomialOpinion":
-        return MultinomialOpinion(**fields, prior_weight=content["prior_weight"])
-    if content["kind"] == "HyperOpinion":
-        classes = fields["base_rate"].shape[-1]
-        return HyperOpinion(**fields, sets=content["sets"], num_classes=classes, prior_weight=content["prior_weight"])
-    raise FileFormatError(f"there is no kind of opinion named {content['kind']!r}")
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (BinomialOpinion, MultinomialOpinion, HyperOpinion)}
+    if content["kind"] not in kinds:
+        raise FileFormatError(f"there is no kind of opinion named {content['kind']!r}")
+    opinion: Opinion = kinds[content["kind"]](**fields, **content["settings"], validate=False)
+    return opinion

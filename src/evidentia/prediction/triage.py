@@ -11,6 +11,7 @@ import torch
 from scipy.stats import beta
 from torch import Tensor
 
+from evidentia._support.checks import check_unit_interval
 from evidentia._support.errors import EvidentiaError
 
 if TYPE_CHECKING:
@@ -38,13 +39,22 @@ _DESCRIPTIONS = {
     Verdict.INDISTINCT: "ask: classes not distinct",
 }
 
+# From how many shares of the validation samples a calibration with confidence starts to test.
+_STARTS = 5
+
 # In order of precedence: without evidence, conflict and vagueness mean nothing.
 _REASONS = {"vacuity": Verdict.NO_EVIDENCE, "dissonance": Verdict.CONFLICT, "vagueness": Verdict.INDISTINCT}
+
+
+# Every uncertainty is above this threshold.
+ACCEPT_NOTHING = -1.0
 
 
 @dataclass(frozen=True)
 class TriageRule:
     """Thresholds above which an uncertainty keeps a label from being accepted; None for one that is not used.
+
+    Vacuity takes precedence over dissonance, and dissonance over vagueness. A threshold of -1 accepts nothing.
 
     Example:
         >>> import torch
@@ -58,10 +68,21 @@ class TriageRule:
 
     def __post_init__(self) -> None:
         for name, threshold in self.thresholds.items():
-            if not 0 <= threshold <= 1:
-                raise EvidentiaError(f"the threshold of {name} must lie in [0, 1], got {threshold}")
+            if not (0 <= threshold <= 1 or threshold == ACCEPT_NOTHING):
+                raise EvidentiaError(
+                    f"the threshold of {name} must lie in [0, 1], or be {ACCEPT_NOTHING:g} to accept nothing, "
+                    f"got {threshold}"
+                )
         if not self.thresholds:
             raise EvidentiaError(f"triage needs a threshold for at least one of: {', '.join(_REASONS)}")
+
+    @classmethod
+    def of(cls, thresholds: Mapping[str, float]) -> TriageRule:
+        """A rule of thresholds by the name of the uncertainty."""
+        unknown = [name for name in thresholds if name not in _REASONS]
+        if unknown:
+            raise EvidentiaError(f"triage is by {', '.join(_REASONS)}, not by {', '.join(unknown)}")
+        return cls(**thresholds)
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -93,10 +114,12 @@ class TriageRule:
         false_alarm_rate: float | None = None,
         confidence: float | None = None,
     ) -> TriageRule:
-        """Find thresholds on held-out data that meet one target, accepting as much as it allows.
+        """Find thresholds on held-out data that meet one target.
 
         The thresholds of all uncertainties are the same quantile of each on the validation data, so that one number
-        moves them together, and no uncertainty is favoured for its scale.
+        moves them together, and no uncertainty is favoured for its scale. A coverage or a false-alarm rate asks for a
+        minimum, and as little more is accepted as ties allow; an error rate sets a maximum, and as much is accepted
+        as it allows, which may be nothing.
 
         Args:
             validation: predictions for samples that were not trained on.
@@ -105,7 +128,8 @@ class TriageRule:
             error_rate: accept so much that at most this share of the accepted labels is wrong.
             false_alarm_rate: hold back at most this share of the samples that were labelled right.
             confidence: for `error_rate`, hold the target not just on the validation data but on new data like it, with
-                this probability (by the Clopper-Pearson bound, tested from the strictest thresholds on).
+                this probability. By Clopper-Pearson bounds, tested one threshold after the other from five starting
+                points (fixed-sequence testing, as in Angelopoulos et al. 2021, "Learn then test").
 
         Example:
             >>> import torch, evidentia as ev
@@ -123,6 +147,10 @@ class TriageRule:
         ((target, value),) = given.items()
         if not 0 <= value <= 1:
             raise EvidentiaError(f"{target} must lie in [0, 1], got {value}")
+        if confidence is not None and target != "error_rate":
+            raise EvidentiaError(f"confidence goes with a target error_rate, not with {target}")
+        if confidence is not None and not 0 < confidence < 1:
+            raise EvidentiaError(f"confidence must lie strictly between 0 and 1, got {confidence}")
         if len(validation) == 0:
             raise EvidentiaError("calibration needs at least one validation sample, got none")
         names = [name for name in _REASONS if name in validation.uncertainties]
@@ -131,15 +159,20 @@ class TriageRule:
                 f"calibration needs at least one of {', '.join(_REASONS)}, but there are only: "
                 f"{', '.join(validation.uncertainties)}; use an evidential method"
             )
-        values = torch.stack([validation[name].reshape(-1).double() for name in names])
+        values = torch.stack([validation[name].detach().reshape(-1).cpu().double() for name in names])
+        check_unit_interval(values, f"the {' and '.join(names)} of the validation samples")
         strictness = _strictest_quantile(values)
-        right = None if target == "coverage" else _right(validation, labels, target)
-        count = _how_many(strictness, right, target, value, confidence)
-        # Thresholds at the quantile of the last sample to be accepted; every sample up to it passes them all.
+        if target == "coverage":
+            count = _fewest(strictness, torch.ones_like(strictness, dtype=torch.bool), value)
+        elif target == "false_alarm_rate":
+            count = _fewest(strictness, _right(validation, labels, target), 1 - value)
+        else:
+            count = _most(strictness, ~_right(validation, labels, target), value, confidence)
         if count == 0:
-            return cls(**dict.fromkeys(names, 0.0))
+            return cls(**dict.fromkeys(names, ACCEPT_NOTHING))
+        # Thresholds at the quantile of the last sample to be accepted; every sample up to it passes them all.
         cut = int(strictness.sort().values[count - 1])
-        limits = values.sort(dim=-1).values[:, cut].clamp(0, 1)
+        limits = values.sort(dim=-1).values[:, cut]
         return cls(**dict(zip(names, limits.tolist(), strict=True)))
 
 
@@ -185,36 +218,41 @@ def _strictest_quantile(values: Tensor) -> Tensor:
     return torch.searchsorted(values.sort(dim=-1).values, values).amax(0)
 
 
-def _how_many(strictness: Tensor, right: Tensor | None, target: str, value: float, confidence: float | None) -> int:
-    """How many samples to accept, in order of strictness, to meet the target."""
-    total = strictness.numel()
-    order = strictness.argsort(stable=True)
-    # Samples of equal strictness pass or fail together.
-    ends = torch.cat([strictness[order][1:] != strictness[order][:-1], torch.tensor([True])])
-    counts = torch.arange(1, total + 1)
-    if right is None:
-        enough = counts >= value * total - 1e-9
-        return int(counts[ends & enough][0])
-    wrong = (~right[order]).cumsum(0)
-    if target == "false_alarm_rate":
-        held_back = (right.sum() - (counts - wrong)).double() / right.sum().clamp(min=1)
-        return int(counts[ends & (held_back <= value + 1e-12)][0])
+def _fewest(strictness: Tensor, counted: Tensor, share: float) -> int:
+    """How few samples can be accepted, in order of strictness, for at least this share of those that count."""
+    order, ends = _in_order(strictness)
+    reached = torch.cat([torch.zeros(1, dtype=torch.long), counted[order].cumsum(0)[ends - 1]])
+    enough = reached >= share * int(counted.sum()) - 1e-9
+    return int(torch.cat([torch.zeros_like(ends[:1]), ends])[enough][0])
+
+
+def _most(strictness: Tensor, wrong: Tensor, rate: float, confidence: float | None) -> int:
+    """How many samples can be accepted, in order of strictness, with at most this rate of wrong ones among them."""
+    order, ends = _in_order(strictness)
+    errors = wrong[order].cumsum(0)[ends - 1]
     if confidence is None:
-        good = wrong.double() / counts <= value
-        allowed = counts[ends & good]
+        allowed = ends[errors <= rate * ends + 1e-9]
         return int(allowed[-1]) if len(allowed) else 0
-    if not 0 < confidence < 1:
-        raise EvidentiaError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    bound = torch.as_tensor(beta.ppf(confidence, wrong.numpy() + 1, (counts - wrong).numpy()))
-    bound = torch.where(wrong == counts, torch.ones_like(bound), bound)
+    # Each starting point has its share of the risk of being wrong; from it the test goes on until it first fails.
+    level = 1 - (1 - confidence) / _STARTS
+    bound = torch.ones(len(ends), dtype=torch.double)
+    some = errors < ends
+    bound[some] = torch.as_tensor(beta.ppf(level, (errors + 1)[some].numpy(), (ends - errors)[some].numpy()))
+    passes = (bound <= rate).tolist()
     accepted = 0
-    # A few correct samples prove nothing, so the test starts where the target can be met at all.
-    for count in counts[ends].tolist():
-        if bound[count - 1] <= value:
-            accepted = count
-        elif accepted:
-            break
+    for start in range(1, _STARTS + 1):
+        position = int(torch.searchsorted(ends * _STARTS, start * len(strictness)))
+        while position < len(passes) and passes[position]:
+            accepted = max(accepted, int(ends[position]))
+            position += 1
     return accepted
+
+
+def _in_order(strictness: Tensor) -> tuple[Tensor, Tensor]:
+    """Samples in order of strictness, and how many of them can be accepted: those of a tie pass or fail together."""
+    order = strictness.argsort(stable=True)
+    ends = torch.unique_consecutive(strictness[order], return_counts=True)[1].cumsum(0)
+    return order, ends
 
 
 def _right(validation: Prediction, labels: Tensor | None, target: str) -> Tensor:

@@ -7,17 +7,21 @@ Every plot is a function that draws on the axes it is given, or on a figure of i
 """
 
 from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
+from evidentia.reports.gallery import plot_images
 from evidentia.reports.histograms import plot_histograms
 from evidentia.reports.reliability import plot_reliability
+from evidentia.reports.report import Report
 from evidentia.reports.simplex import plot_simplex
 from evidentia.reports.style import PALETTE, new_axes, new_figure, save_figure
 from evidentia.reports.triangle import plot_opinion_triangle
 
 __all__ = [
     "PALETTE",
+    "Report",
     "new_axes",
     "new_figure",
     "plot_histograms",
+    "plot_images",
     "plot_opinion_triangle",
     "plot_precision_recall",
     "plot_reliability",

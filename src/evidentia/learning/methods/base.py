@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
-from evidentia.learning.losses import as_probabilities, misleading_evidence
+from evidentia.learning.losses import as_probabilities, check_indices, misleading_evidence
 from evidentia.opinions import MultinomialOpinion, Opinion
 
 METHODS: Registry[Callable[..., Method]] = Registry("method")
@@ -59,6 +60,13 @@ class Method(nn.Module, ABC):
     def loss(self, outputs: Tensor, target: Tensor, epoch: float) -> Tensor:
         """The loss of each sample, given class indices or class probabilities."""
 
+    def check_labels(self, labels: Tensor) -> None:
+        """Raise a clear error if any label of a training set cannot be learnt from."""
+        if not labels.is_floating_point() and labels.ndim == 1:
+            check_indices(labels, self.num_targets, OUTLIER if self.learns_from_outliers else 0)
+        else:
+            as_probabilities(labels, labels.new_empty(len(labels), self.num_classes), self.learns_from_outliers)
+
     def probs(self, outputs: Tensor) -> Tensor:
         """The predicted class probabilities."""
         opinion = self.opinion(outputs)
@@ -94,10 +102,9 @@ class DirichletMethod(Method):
         kl_ramp: float = 10.0,
     ) -> None:
         super().__init__(num_classes)
-        if not prior > 0:
-            raise EvidentiaError(f"prior must be positive, got {prior}")
-        if kl_weight < 0 or kl_ramp < 0:
-            raise EvidentiaError(f"kl_weight and kl_ramp must be at least 0, got {kl_weight} and {kl_ramp}")
+        if not 0 < prior < math.inf:
+            raise EvidentiaError(f"prior must be positive and finite, got {prior}")
+        check_weights(kl_weight=kl_weight, kl_ramp=kl_ramp)
         self.activation = activation
         self.prior = prior
         self.kl_weight = kl_weight
@@ -121,7 +128,7 @@ class DirichletMethod(Method):
     def loss(self, outputs: Tensor, target: Tensor, epoch: float) -> Tensor:
         """The risk plus the annealed penalty on evidence for wrong classes."""
         evidence = self.evidence(outputs)
-        y = as_probabilities(target, evidence)
+        y = as_probabilities(target, evidence, self.learns_from_outliers)
         loss = self.risk(evidence + self.prior, y)
         weight = annealed_weight(epoch, self.num_classes, self.kl_weight, self.kl_ramp)
         return loss + weight * misleading_evidence(evidence, y, self.prior) if weight > 0 else loss
@@ -135,3 +142,10 @@ class DirichletMethod(Method):
             "kl_weight": self.kl_weight,
         }
         return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def check_weights(**weights: float) -> None:
+    """Raise a clear error unless every weight is finite and at least 0."""
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise EvidentiaError(f"{name} must be finite and at least 0, got {weight}")

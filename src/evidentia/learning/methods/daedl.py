@@ -11,15 +11,16 @@ from evidentia.learning.methods.edl import EDL
 
 @METHODS.register("daedl")
 class DAEDL(EDL):
-    r"""Evidential learning whose logits are scaled by how familiar the features are.
+    r"""Evidential learning whose logits count for as much as the features are familiar.
 
-    After training, the density of the training features is estimated; at prediction the outputs are multiplied by
-    $s(x) \in [0, 1]$, how familiar the features of x are. Far from all training features nothing is left of the
-    logits, and the evidence for every class is the same.
+    After training, the density of the training features is estimated. At prediction the outputs z become
+    $s z - t$ with $s(x) \in [0, 1]$, how familiar the features of x are, and $t(x) \ge 0$, how far they are beyond the
+    strangest training sample: first the logits fade, and then the evidence for every class.
 
-    Two things differ from the paper. Evidence stands on top of a prior, as everywhere in this library, so
-    $\alpha = \exp(s z) + 1$ where the paper has $\exp(s z)$. And familiarity is measured by a cross-fitted density
-    instead of the range of the training set's own densities, which with few samples takes all new ones for strange.
+    Three things differ from the paper, which has $\alpha = \exp(s z)$. Evidence stands on top of a prior, as everywhere
+    in this library. It goes on falling past the strangest training sample, so that vacuity can reach 1. And familiarity
+    is measured by a cross-fitted density instead of the range of the training set's own densities, which with few
+    samples takes all new ones for strange.
 
     Args:
         num_classes: K.
@@ -41,6 +42,7 @@ class DAEDL(EDL):
         self.density.fit(features, target)
 
     def adjust(self, outputs: Tensor, features: Tensor) -> Tensor:
-        """Scale the outputs by the familiarity of the features they come from."""
-        familiarity = self.density.familiarity(features).to(outputs)
-        return outputs * familiarity.reshape(-1, *[1] * (outputs.ndim - 1))
+        """Let the outputs count for as much as the features they come from are familiar."""
+        one_each = (-1, *[1] * (outputs.ndim - 1))
+        familiarity = self.density.familiarity(features).to(outputs).reshape(one_each)
+        return familiarity * outputs - self.density.strangeness(features).to(outputs).reshape(one_each)

@@ -38,9 +38,11 @@ class FlexibleDirichlet(NamedTuple):
 
     @property
     def variance(self) -> Tensor:
-        r"""$\big(\mu (1 - \mu) + \tau^2 p (1 - p) / s\big) / (s + 1)$ with the strength $s = \alpha_0 + \tau$."""
+        r"""$\frac{\mu (1 - \mu)}{s + 1} + \frac{\tau^2 p (1 - p)}{s (s + 1)}$ with strength $s = \alpha_0 + \tau$."""
         total, mean, p = self.strength, self.mean, self.allocation
-        return (mean * (1 - mean) + self.dispersion**2 * p * (1 - p) / total) / (total + 1)
+        # tau / s first: the square of tau alone may overflow.
+        share = self.dispersion / total
+        return mean * (1 - mean) / (total + 1) + share * (self.dispersion / (total + 1)) * p * (1 - p)
 
 
 @METHODS.register("f-edl")

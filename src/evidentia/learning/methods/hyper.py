@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
-from evidentia.learning.losses import misleading_evidence
-from evidentia.learning.methods.base import METHODS, Method
+from evidentia.learning.losses import check_indices, misleading_evidence
+from evidentia.learning.methods.base import METHODS, Method, check_weights
 from evidentia.opinions import GroupedDirichlet, HyperOpinion, Opinion
 from evidentia.opinions.hyper import class_sets
+from evidentia.opinions.special import as_double
 
 
 @METHODS.register("hyper")
@@ -48,6 +48,7 @@ class HyperEDL(Method):
         members = [k for group in self.sets for k in group]
         if len(set(members)) < len(members):
             raise EvidentiaError(f"sets must not overlap, got {list(self.sets)}")
+        check_weights(kl_weight=kl_weight, kl_ramp=kl_ramp)
         self.kl_weight = kl_weight
         self.kl_ramp = kl_ramp
         self._activate = ACTIVATIONS[activation]
@@ -70,19 +71,26 @@ class HyperEDL(Method):
     def loss(self, outputs: Tensor, target: Tensor, epoch: float) -> Tensor:
         """The partial cross entropy plus the annealed penalty on misleading evidence."""
         evidence = self._activate(outputs)
-        if target.is_floating_point() or target.shape != outputs.shape[:-1]:
-            raise EvidentiaError(
-                f"hyper-evidential learning needs label indices of shape {tuple(outputs.shape[:-1])}, "
-                f"got {target.dtype} of shape {tuple(target.shape)}"
-            )
-        if validation_enabled() and target.numel() and bool(((target < 0) | (target >= self.num_targets)).any()):
-            raise EvidentiaError(
-                f"labels must lie in 0..{self.num_targets - 1} ({self.num_classes} classes, then {len(self.sets)} "
-                f"sets), got values from {int(target.min())} to {int(target.max())}"
-            )
-        singles, groups = evidence.split([self.num_classes, len(self.sets)], dim=-1)
+        if target.shape != outputs.shape[:-1]:
+            raise EvidentiaError(f"labels need shape {tuple(outputs.shape[:-1])}, got {tuple(target.shape)}")
+        self._check_indices(target)
+        singles, groups = as_double(evidence).split([self.num_classes, len(self.sets)], dim=-1)
         grouped = GroupedDirichlet(singles + 1, groups, self.sets, validate_args=False)
         expected_log = torch.cat([grouped.expected_log_prob(), grouped.expected_log_total()[..., : len(self.sets)]], -1)
-        loss = -expected_log.gather(-1, target.long().unsqueeze(-1)).squeeze(-1)
+        loss = -expected_log.gather(-1, target.long().unsqueeze(-1)).squeeze(-1).to(evidence.dtype)
         weight = annealed_weight(epoch, self.num_outputs, self.kl_weight, self.kl_ramp)
         return loss + weight * misleading_evidence(evidence, target) if weight > 0 else loss
+
+    def check_labels(self, labels: Tensor) -> None:
+        """Labels are indices of classes and sets, one a sample."""
+        if labels.ndim != 1:
+            raise EvidentiaError(f"labels need shape ({len(labels)},), got {tuple(labels.shape)}")
+        self._check_indices(labels)
+
+    def _check_indices(self, target: Tensor) -> None:
+        if target.is_floating_point():
+            raise EvidentiaError(
+                f"hyper-evidential learning needs integer labels ({self.num_classes} classes, then {len(self.sets)} "
+                f"sets), got {target.dtype}"
+            )
+        check_indices(target, self.num_targets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from evidentia.learning.methods.base import METHODS, DirichletMethod
+from evidentia.learning.methods.base import METHODS, DirichletMethod, check_weights
 from evidentia.opinions.special import dirichlet_fisher_log_det, trigamma
 
 
@@ -35,6 +35,7 @@ class IEDL(DirichletMethod):
         kl_ramp: float = 10.0,
     ) -> None:
         super().__init__(num_classes, activation, prior, kl_weight, kl_ramp)
+        check_weights(fisher_weight=fisher_weight)
         self.fisher_weight = fisher_weight
 
     def risk(self, alpha: Tensor, y: Tensor) -> Tensor:

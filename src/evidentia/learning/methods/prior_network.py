@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -33,8 +35,8 @@ class PriorNetwork(DirichletMethod):
         directions = {"reverse": prior_network_reverse, "forward": prior_network_forward}
         if direction not in directions:
             raise EvidentiaError(f"direction must be 'reverse' or 'forward', got {direction!r}")
-        if not precision > 0:
-            raise EvidentiaError(f"precision must be positive, got {precision}")
+        if not 0 < precision < math.inf:
+            raise EvidentiaError(f"precision must be positive and finite, got {precision}")
         self.direction = direction
         self.precision = precision
         self._divergence = directions[direction]
@@ -46,6 +48,7 @@ class PriorNetwork(DirichletMethod):
     def loss(self, outputs: Tensor, target: Tensor, epoch: float) -> Tensor:
         """The divergence from the target Dirichlet, which for an outlier is flat."""
         if not target.is_floating_point():
+            target = target.long()
             outlier = target == OUTLIER
             known = as_probabilities(torch.where(outlier, torch.zeros_like(target), target), outputs)
             target = known.masked_fill(outlier.unsqueeze(-1), 0.0)

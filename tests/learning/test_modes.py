@@ -1,0 +1,27 @@
+"""Evaluation mode is left as it was found, layer by layer."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from evidentia.learning.modes import evaluating
+
+
+def test_every_layer_gets_back_its_own_mode_even_after_an_error():
+    first, second = nn.Sequential(nn.Dropout(), nn.Dropout().eval()), nn.Dropout().eval()
+    for error in (None, ZeroDivisionError):
+        try:
+            with evaluating(first, second):
+                assert not any(module.training for module in [*first.modules(), second])
+                if error:
+                    raise error
+        except ZeroDivisionError:
+            pass
+        assert [module.training for module in first.modules()] == [True, True, False]
+        assert not second.training
+
+
+def test_errors_come_through():
+    with pytest.raises(ZeroDivisionError), evaluating(nn.Dropout()):
+        raise ZeroDivisionError
