@@ -35,7 +35,7 @@ def test_demo_prints_tables_and_writes_a_report_that_needs_nothing_else(tmp_path
     assert result.exit_code == 0, result.output
     for word in ("vacuity", "dissonance", "out of distribution", "accept", "AUROC"):
         assert word in result.stdout
-    assert len(re.findall(r"above softmax entropy", result.stdout.replace("\n", " "))) == 4
+    assert result.stdout.count("95%") == 4
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"report.html", "uncertainties.png", "roc.png", "gallery.png"}
     page = (tmp_path / "out" / "report.html").read_text()

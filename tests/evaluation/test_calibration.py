@@ -147,3 +147,19 @@ def test_no_bins_are_refused(function):
 
 def test_numpy_integers_as_certain_probabilities():
     assert float(brier(np.array([[1, 0], [0, 1]]), np.array([0, 0]))) == 1
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_probabilities_of_half_precision_are_rounded_not_wrong(half):
+    probs, labels = multiclass(seed=0, classes=10)
+    for function in (ece, brier, nll):
+        assert float(function(probs.to(half), labels)) == pytest.approx(float(function(probs, labels)), rel=0.05)
+    with pytest.raises(EvidentiaError, match="add up to 1"):
+        ece(probs.to(half) / 4, labels)
+
+
+def test_numpy_has_a_half_precision_too():
+    probs, labels = multiclass(seed=0)
+    assert float(brier(probs.numpy().astype(np.float16), labels)) == pytest.approx(
+        float(brier(probs, labels)), rel=0.01
+    )

@@ -18,6 +18,7 @@ from evidentia.experiments.digits import (
 )
 from evidentia.experiments.digits_summary import (
     UNCERTAINTIES,
+    Claim,
     claims,
     score_rows,
     triage_rows,
@@ -86,11 +87,16 @@ def test_rows_cover_every_score_and_uncertainty(runs: list[DigitsRun]) -> None:
     assert [row[0] for row in uncertainty_rows(runs)] == list(UNCERTAINTIES)
 
 
-def test_a_claim_that_fails_says_so() -> None:
-    claim = claims([_fake_run(vacuity=0.6, softmax=0.9), _fake_run(vacuity=0.7, softmax=0.6)])[0]
-    assert not claim.holds
-    assert "NOT above" in str(claim)
-    assert "1 of 2 seeds" in str(claim)
+def test_a_claim_says_what_the_seeds_allow() -> None:
+    def claim(*pairs: tuple[float, float]) -> Claim:
+        return claims([_fake_run(vacuity, softmax) for vacuity, softmax in pairs])[0]
+
+    assert claim((0.91, 0.80), (0.90, 0.80), (0.92, 0.80)).verdict == "above"
+    assert claim((0.80, 0.91), (0.80, 0.90), (0.80, 0.92)).verdict == "below"
+    unclear = claim((0.60, 0.90), (0.70, 0.60))
+    assert unclear.verdict == "on par with"
+    assert not unclear.holds
+    assert "1 of 2 seeds" in str(unclear)
 
 
 def _fake_run(vacuity: float, softmax: float) -> DigitsRun:

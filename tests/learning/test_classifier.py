@@ -373,7 +373,29 @@ def test_files_that_do_not_fit_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(FileFormatError, match="does not match its checksum"):
         EvidentialClassifier.load(tmp_path / "changed", network())
     net.predict(x).save(tmp_path / "prediction")
-    with pytest.raises(FileFormatError, match="holds a prediction, but a evidential classifier is needed"):
+    with pytest.raises(FileFormatError, match="needed is 'evidential classifier', got 'prediction'"):
         EvidentialClassifier.load(tmp_path / "prediction", network())
     with pytest.raises(FileNotFoundError):
         EvidentialClassifier.load(tmp_path / "nowhere", network())
+
+
+@pytest.mark.parametrize("half", [torch.float64, torch.bfloat16])
+def test_the_head_follows_the_backbone(half, tmp_path):
+    x, _ = samples("multiclass")
+    given = EvidentialClassifier(network().to(half), 3)
+    assert given.predict(x.to(half)).probs.dtype == half
+    given.save(tmp_path / "m.safetensors")
+    loaded = EvidentialClassifier.load(tmp_path / "m.safetensors", network().to(half))
+    assert torch.equal(loaded.predict(x.to(half)).probs, given.predict(x.to(half)).probs)
+
+
+def test_head_and_method_are_made_where_the_backbone_is():
+    made = EvidentialClassifier(nn.Linear(2, 4, device="meta"), 3, method="daedl")
+    assert {tensor.device.type for tensor in made.state_dict().values()} == {"meta"}
+
+
+def test_a_loader_is_refused_in_a_sentence():
+    loader = torch.utils.data.DataLoader(TensorDataset(*samples("multiclass")))
+    for call in (model().fit, model().predict):
+        with pytest.raises(EvidentiaError, match=r"loader\.dataset"):
+            call(loader)

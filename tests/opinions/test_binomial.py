@@ -170,3 +170,10 @@ def test_numbers_keep_their_digits_beside_float64():
 def test_validation_off():
     w = BinomialOpinion(0.5, 0.5, 0.5, validate=False)
     assert float(w.vacuity) == 0.5
+
+
+def test_a_distribution_below_the_prior_needs_a_smaller_prior_weight():
+    jeffreys = Beta(torch.tensor(0.5), torch.tensor(0.5))
+    with pytest.raises(EvidentiaError, match="pass a smaller prior_weight"):
+        BinomialOpinion.from_distribution(jeffreys)
+    assert float(BinomialOpinion.from_distribution(jeffreys, prior_weight=1.0).vacuity) == 1

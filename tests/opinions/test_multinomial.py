@@ -408,7 +408,7 @@ def test_bad_prior_weight(weight):
 
 
 def test_bad_alpha():
-    with pytest.raises(EvidentiaError, match=r"alpha must be at least the prior share.*0\.5.*smaller prior_weight"):
+    with pytest.raises(EvidentiaError, match=r"alpha must be at least its share.*0\.5 below.*smaller prior_weight"):
         MultinomialOpinion.from_alpha([0.5, 2.0])
     with pytest.raises(EvidentiaError, match="alpha must be finite"):
         MultinomialOpinion.from_alpha([float("nan"), 2.0])
@@ -466,3 +466,8 @@ def test_no_value_is_read_without_validation():
     w = MultinomialOpinion.from_evidence(torch.ones(4, 3, device="meta"), validate=False)
     assert w.shape == (4,)
     assert w.projected.device.type == "meta"
+
+
+def test_bfloat16_becomes_float32_in_numpy():
+    w = MultinomialOpinion.from_evidence(torch.tensor([6.0, 1.0, 0.0], dtype=torch.bfloat16))
+    assert {array.dtype.name for array in w.numpy().values()} == {"float32"}

@@ -17,6 +17,7 @@ from evidentia.opinions.special import (
     dirichlet_entropy,
     dirichlet_fisher_log_det,
     log_beta,
+    quotient,
     scaled_digamma_gap,
     trigamma,
 )
@@ -160,3 +161,13 @@ def test_gradients_stay_finite_at_the_extremes(function, dtype):
     alpha = torch.tensor([[1e-5, 1.0, 1e30], [1e30, 1e30, 1e30]], dtype=dtype, requires_grad=True)
     function(alpha).sum().backward()
     assert torch.isfinite(alpha.grad).all()
+
+
+def test_a_quotient_by_zero_has_a_value_and_a_gradient():
+    x = torch.tensor([1.0, 1.0, 0.0], requires_grad=True)
+    y = torch.tensor([4.0, 0.0, 0.0], requires_grad=True)
+    ratio = quotient(x, y, otherwise=torch.tensor([7.0, 8.0, 9.0]))
+    assert ratio.tolist() == [0.25, 8.0, 9.0]
+    ratio.sum().backward()
+    assert x.grad.tolist() == [0.25, 0.0, 0.0]
+    assert y.grad.tolist() == [-0.0625, 0.0, 0.0]

@@ -237,3 +237,20 @@ def test_how_it_is_shown():
     assert shown.startswith("Prediction(2 samples, 2 classes; mean vacuity 0.833, dissonance 0.000, entropy 0.9")
     assert repr(Prediction([0.5], task="binary")) == "Prediction(1 samples, 2 classes (binary); mean entropy 1.000)"
     assert repr(prediction(count=0)) == "Prediction(0 samples, 3 classes)"
+
+
+def test_saving_keeps_the_order_of_the_uncertainties(tmp_path):
+    pred = prediction(uncertainties={"zeal": torch.zeros(5), "awe": torch.ones(5)})
+    pred.save(tmp_path / "p.safetensors")
+    assert list(Prediction.load(tmp_path / "p.safetensors").uncertainties) == list(pred.uncertainties)
+
+
+def test_uncertainties_may_be_arrays_and_lists():
+    pred = Prediction([[0.5, 0.5], [1.0, 0.0]], uncertainties={"a": [0.1, 0.2], "b": np.array([1, 2])})
+    assert pred[1:]["a"].tolist() == pytest.approx([0.2])
+    assert pred["b"].tolist() == [1, 2]
+
+
+def test_bfloat16_can_be_tabulated():
+    opinion = ev.MultinomialOpinion.from_evidence(torch.rand(4, 3).bfloat16())
+    assert Prediction(opinion.projected, opinion).to_frame()["vacuity"].dtype == np.float32

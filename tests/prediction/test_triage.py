@@ -250,3 +250,8 @@ def test_predictions_that_cannot_be_calibrated_on_are_refused_in_a_sentence():
     broken, _ = predicted([True] * 2, vacuity=torch.tensor([0.5, float("nan")]))
     with pytest.raises(EvidentiaError, match="the vacuity of the validation samples must be finite, got NaN"):
         TriageRule.calibrate(broken, coverage=0.5)
+
+
+def test_certain_conflict_can_be_calibrated_on():
+    opinion = ev.MultinomialOpinion.from_evidence(torch.full((5, 10), 1e30))
+    assert TriageRule.calibrate(Prediction(opinion.projected, opinion), coverage=1.0).dissonance == 1

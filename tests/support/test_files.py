@@ -186,7 +186,7 @@ def rewritten(path: Path, change) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: {**m, "kind": "other"}, "holds a other, but a thing is needed"),
+        (lambda m: {**m, "kind": "other"}, "of another kind: needed is 'thing', got 'other'"),
         (lambda m: {**m, "content": {**m["content"], "count": 4}}, "does not match its checksum"),
         (lambda m: {**m, "sha256": "0" * 64}, "does not match its checksum"),
         (lambda m: {**m, "evidentia_version": "9"}, "does not match its checksum"),
@@ -222,7 +222,7 @@ def test_tensors_swapped_behind_the_manifest(saved):
 
 
 def test_another_kind(saved):
-    with pytest.raises(FileFormatError, match="holds a thing, but a classifier is needed"):
+    with pytest.raises(FileFormatError, match="needed is 'classifier', got 'thing'"):
         load_tensors(saved, "classifier")
 
 

@@ -72,6 +72,12 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
+def as_array(tensor: Tensor) -> npt.NDArray[Any]:
+    """A NumPy array of a tensor's values; NumPy has no bfloat16, so those become float32."""
+    values = tensor.detach().cpu()
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+
+
 def check_class_dim(tensor: Tensor, name: str) -> None:
     """Require a last dimension of at least two classes."""
     if tensor.ndim == 0 or tensor.shape[-1] < 2:

@@ -116,7 +116,7 @@ def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[s
         ) from error
     manifest = _read_manifest(path, metadata)
     if manifest.kind != kind:
-        raise FileFormatError(f"{path} holds a {manifest.kind}, but a {kind} is needed")
+        raise FileFormatError(f"{path} is of another kind: needed is {kind!r}, got {manifest.kind!r}")
     if manifest.sha256 != _digest(manifest.evidentia_version, kind, manifest.content, tensors):
         raise FileFormatError(f"{path} does not match its checksum: it was changed after it was saved")
     return tensors, manifest.content

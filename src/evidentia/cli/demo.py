@@ -46,7 +46,7 @@ def run_demo(out: Path, seeds: Sequence[int]) -> None:
     )
     console.print()
     for claim in claims(runs):
-        mark = "[green]✓[/]" if claim.holds else "[yellow]✗[/]"
+        mark = {"above": "[green]✓[/]", "below": "[red]✗[/]"}.get(claim.verdict, "[yellow]≈[/]")
         console.print(f" {mark} {claim}", highlight=False)
 
     files = write_digits_report(runs, out)

@@ -96,6 +96,7 @@ def probs_labels(probs: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]
     given = as_values(probs, "probs")
     if not given.is_floating_point():
         given = given.double()
+    rounded = _rounding_of(probs)
     truth = as_values(labels, "labels").to(given.device)
     if given.ndim == 2 and truth.ndim == 1:
         check_class_dim(given, "probs")
@@ -104,16 +105,15 @@ def probs_labels(probs: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]
             raise EvidentiaError(f"labels must be integer class indices, got a tensor of {truth.dtype}")
         if validation_enabled():
             _check_classes(truth, given.shape[-1])
-            # Probabilities are often float32 results kept in float64: the coarser rounding is what they have.
-            check_adds_to_one(given.float().sum(-1), given.shape[-1], "the probabilities of each sample")
-        return _unit(given), truth
+            check_adds_to_one(given.sum(-1).to(rounded), given.shape[-1], "the probabilities of each sample")
+        return _unit(given, rounded), truth
     if given.shape != truth.shape or given.ndim not in {1, 2}:
         raise EvidentiaError(
             "probs of shape (N, K) need labels of shape (N,) with class indices, or (N, K) with 0 and 1; "
             f"probs of shape (N,) need labels of shape (N,) with 0 and 1; got probs of shape "
             f"{tuple(given.shape)} and labels of shape {tuple(truth.shape)}"
         )
-    return _unit(given).flatten(), as_binary(truth, "labels").flatten()
+    return _unit(given, rounded).flatten(), as_binary(truth, "labels").flatten()
 
 
 def _check_aligned(first: Tensor, second: Tensor, names: str) -> None:
@@ -131,11 +131,19 @@ def _check_classes(labels: Tensor, classes: int) -> None:
         )
 
 
-def _unit(probs: Tensor) -> Tensor:
+def _rounding_of(probs: TensorLike) -> torch.dtype:
+    """The dtype whose rounding probabilities have: float32 even in float64, where float32 results are often kept."""
+    dtype = probs.dtype if isinstance(probs, Tensor) else getattr(probs, "dtype", None)
+    if dtype == np.float16:
+        return torch.float16
+    return dtype if dtype in {torch.float16, torch.bfloat16} else torch.float32
+
+
+def _unit(probs: Tensor, rounded: torch.dtype) -> Tensor:
     """Probabilities in [0, 1] exactly; a rounding error outside is forgiven, anything more is not."""
     if validation_enabled():
         check_finite(probs, "probs")
-        slack = mass_tolerance(torch.float32, 1)
+        slack = mass_tolerance(rounded, 1)
         low, high = float(probs.min()), float(probs.max())
         if low < -slack or high > 1 + slack:
             raise EvidentiaError(

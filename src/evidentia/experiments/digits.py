@@ -5,7 +5,7 @@ scikit-learn's bundled digits (1,797 images of 8 x 8 pixels). By seed, three dig
 testing. With so few labels there are mistakes to find.
 
 Two networks of the same architecture, initialisation and batch order are trained alike: a softmax classifier, and an
-evidential one (DAEDL, its settings as published). Two tasks: tell wrong test labels from right ones, and tell held-out
+evidential one (DAEDL, with its default settings). Two tasks: tell wrong test labels from right ones, and tell held-out
 digits from known ones. All settings were chosen on other seeds (100 to 119) than the demo shows.
 """
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy import stats
 
 from evidentia.experiments.digits import GROUPS, TASKS, DigitsRun
 from evidentia.prediction import Verdict
@@ -32,11 +35,25 @@ class Claim:
         """Whether the score is ahead on average."""
         return self.mean > 0
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the mean difference, by Student's t over the seeds."""
+        values = np.asarray(self.differences)
+        reach = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+        return self.mean - reach, self.mean + reach
+
+    @property
+    def verdict(self) -> str:
+        """Above, below, or on par if the interval leaves both open."""
+        low, high = self.interval
+        return "above" if low > 0 else "below" if high < 0 else "on par with"
+
     def __str__(self) -> str:
         ahead = sum(difference > 0 for difference in self.differences)
+        low, high = self.interval
         return (
-            f"{self.task}: {self.score} is {'above' if self.holds else 'NOT above'} {self.baseline} "
-            f"({self.mean:+.3f} AUROC on average, ahead on {ahead} of {len(self.differences)} seeds)"
+            f"{self.task}: {self.score} is {self.verdict} {self.baseline} ({self.mean:+.3f} AUROC on average, "
+            f"95% interval {low:+.3f} to {high:+.3f}, ahead on {ahead} of {len(self.differences)} seeds)"
         )
 
 

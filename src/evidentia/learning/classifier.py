@@ -37,8 +37,8 @@ class EvidentialClassifier(nn.Module):
         num_classes: the number of classes; 2 for a binary task.
         method: how outputs become opinions and what they are trained by; a name of `evidentia.learning.METHODS`.
         task: "multiclass", "binary" (labels 0 and 1) or "multilabel" (labels of shape `(N, K)`, each 0 or 1).
-        head: "linear" puts a linear layer after the backbone, its size found on first use; a module of your own; or
-            None if the backbone gives the outputs itself, `num_outputs` of them a sample.
+        head: "linear" puts a linear layer after the backbone, on its device and of its dtype, its size found on first
+            use; a module of your own; or None if the backbone gives the outputs itself, `num_outputs` of them a sample.
         class_names: a name for each class.
         method_options: further settings of the method, such as `kl_weight` or `activation`.
 
@@ -78,9 +78,10 @@ class EvidentialClassifier(nn.Module):
         self.class_names = None if class_names is None else class_names_for(num_classes, class_names)
         self.method_name = method
         self.method_options: dict[str, Any] = _plain(method_options)
-        self.method = _build_method(method, self._task.classes_per_variable, self.method_options)
+        last = next(reversed([*backbone.parameters()]), torch.empty(0))
+        self.method = _build_method(method, self._task.classes_per_variable, self.method_options).to(last.device)
         self.backbone = backbone
-        self.head = self._build_head(head)
+        self.head = self._build_head(head, last)
         self.history: list[dict[str, float]] = []
 
     @property
@@ -242,9 +243,9 @@ class EvidentialClassifier(nn.Module):
         opinion = self.method.opinion(outputs)
         return None if opinion is None else self._task.opinion(opinion)
 
-    def _build_head(self, head: nn.Module | str | None) -> nn.Module | None:
+    def _build_head(self, head: nn.Module | str | None, like: Tensor) -> nn.Module | None:
         if isinstance(head, str) and head == "linear":
-            return nn.LazyLinear(self.num_outputs)
+            return nn.LazyLinear(self.num_outputs, device=like.device, dtype=like.dtype)
         if head is not None and not isinstance(head, nn.Module):
             raise EvidentiaError(f"head must be 'linear', a torch.nn.Module or None, got {head!r}")
         return head

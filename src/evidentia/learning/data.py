@@ -19,6 +19,7 @@ Samples: TypeAlias = "Tensor | npt.NDArray[Any] | Dataset[Any]"
 
 def as_dataset(x: Any, y: TensorLike | None, model: nn.Module, name: str = "training set") -> Dataset[Any]:
     """A dataset of pairs of input and label, checked as far as that is cheap."""
+    _refuse_loader(x)
     if isinstance(x, Dataset):
         if y is not None:
             raise EvidentiaError("a Dataset brings its own labels; leave y out")
@@ -47,6 +48,7 @@ def as_inputs(x: Samples, batch_size: int, model: nn.Module) -> Iterator[Tensor]
     """Batches of inputs in order, on the model's device; pairs of a dataset are cut to their input."""
     if batch_size < 1:
         raise EvidentiaError(f"batch_size must be at least 1, got {batch_size}")
+    _refuse_loader(x)
     if isinstance(x, Dataset):
         if _length(x) == 0:
             raise EvidentiaError("there are no samples to predict")
@@ -87,6 +89,14 @@ def device_of(model: nn.Module) -> torch.device:
 def _dtype_of(model: nn.Module) -> torch.dtype:
     parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
     return torch.get_default_dtype() if parameter is None else parameter.dtype
+
+
+def _refuse_loader(x: Any) -> None:
+    if isinstance(x, DataLoader):
+        raise EvidentiaError(
+            "a DataLoader is not taken here, because batches are made inside; pass loader.dataset and a batch_size, or "
+            "train in a loop of your own over the loader"
+        )
 
 
 def _length(dataset: Dataset[Any]) -> int:

@@ -49,7 +49,7 @@ class GaussianDensity(nn.Module):
         self.shrinkage = shrinkage
         self.folds = folds
         for name in self._buffer_names:
-            self.register_buffer(name, torch.empty(0, dtype=torch.float64))
+            self.register_buffer(name, torch.empty(0))
 
     @torch.no_grad()
     def fit(self, features: Tensor, labels: Tensor | None = None) -> GaussianDensity:

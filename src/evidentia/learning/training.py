@@ -20,6 +20,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
 from evidentia.learning.modes import evaluating
+from evidentia.learning.seeding import seeded
 
 if TYPE_CHECKING:
     from evidentia.learning.classifier import EvidentialClassifier
@@ -82,7 +83,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
         if isinstance(part, TensorDataset):
             model.check_labels(part.tensors[1])
     device = device_of(model)
-    with _seeded(settings.seed, -1, device):
+    with seeded(settings.seed, -1, device):
         _size_head(model, dataset, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     state = Checkpoint(model, optimizer)
@@ -99,7 +100,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
                 for group in optimizer.param_groups:
                     group["lr"] = settings.rate_at(state.epoch)
                 # All randomness of an epoch follows from the seed and its number, so it can be taken up anywhere.
-                with _seeded(settings.seed, state.epoch, device):
+                with seeded(settings.seed, state.epoch, device):
                     record = {"loss": _epoch(model, dataset, optimizer, settings, state.epoch, device)}
                     if validation is not None:
                         record["validation_loss"] = _validate(model, validation, settings, state.epoch, device)
@@ -197,14 +198,6 @@ def _size_head(model: EvidentialClassifier, dataset: Any, device: torch.device) 
 
 def _out_of_patience(state: Checkpoint, patience: int | None) -> bool:
     return patience is not None and state.epochs_since_best >= patience
-
-
-@contextmanager
-def _seeded(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed * 1_000_003 + epoch + 1)
-        yield
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Self
 
+from evidentia._support.checks import as_array
 from evidentia._support.errors import EvidentiaError
 
 OpinionT = TypeVar("OpinionT", bound="Opinion")
@@ -74,6 +75,11 @@ class Opinion(ABC):
         """The device of all tensors."""
         return self.vacuity.device
 
+    @property
+    def strength(self) -> Tensor:
+        """The strength S = W / u of all evidence and the prior; infinite for dogmatic opinions (u = 0)."""
+        return self.prior_weight / self.vacuity
+
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("a single opinion has no length; only a batch has one")
@@ -114,7 +120,7 @@ class Opinion(ABC):
 
     def numpy(self) -> dict[str, npt.NDArray[np.floating[Any]]]:
         """All fields as NumPy arrays, by name."""
-        return {name: getattr(self, name).detach().cpu().numpy() for name in self._fields}
+        return {name: as_array(getattr(self, name)) for name in self._fields}
 
     def allclose(self, other: Self, rtol: float = 1e-5, atol: float = 1e-6) -> bool:
         """Whether two batches of opinions are equal up to rounding."""

@@ -130,9 +130,9 @@ class BinomialOpinion(Opinion):
         return cls.from_evidence(positive.clamp(min=0), negative.clamp(min=0), rate, prior_weight, validate=validate)
 
     @classmethod
-    def from_distribution(cls, distribution: Beta) -> Self:
+    def from_distribution(cls, distribution: Beta, prior_weight: float = 2.0) -> Self:
         """The opinion equivalent to a `torch.distributions.Beta`."""
-        return cls.from_beta(distribution.concentration1, distribution.concentration0)
+        return cls.from_beta(distribution.concentration1, distribution.concentration0, prior_weight=prior_weight)
 
     @classmethod
     def from_multinomial(cls, opinion: MultinomialOpinion) -> Self:
@@ -157,11 +157,6 @@ class BinomialOpinion(Opinion):
             self.prior_weight,
             validate=False,
         )
-
-    @property
-    def strength(self) -> Tensor:
-        """The strength W / u; infinite for dogmatic opinions (u = 0)."""
-        return self.prior_weight / self.vacuity
 
     @property
     def positive_evidence(self) -> Tensor:

@@ -21,6 +21,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
 from evidentia.opinions.grouped_dirichlet import GroupedDirichlet
 from evidentia.opinions.multinomial import MultinomialOpinion, _base_rate, _check_base_rate, _prior_weight
+from evidentia.opinions.special import quotient
 
 ClassSet = tuple[int, ...]
 
@@ -152,14 +153,8 @@ class HyperOpinion(Opinion):
         """a(k | x) for each set and class, shape `(..., number of sets, K)`; uniform in a set of base rate 0."""
         member = self.membership
         share = member * self.base_rate.unsqueeze(-2)
-        total = share.sum(-1, keepdim=True)
         uniform = member / member.sum(-1, keepdim=True)
-        return torch.where(total > 0, share / torch.where(total > 0, total, torch.ones_like(total)), uniform)
-
-    @property
-    def strength(self) -> Tensor:
-        """The total strength W / u; infinite for dogmatic opinions (u = 0)."""
-        return self.prior_weight / self.vacuity
+        return quotient(share, share.sum(-1, keepdim=True), otherwise=uniform)
 
     @property
     def evidence(self) -> Tensor:

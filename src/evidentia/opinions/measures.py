@@ -18,6 +18,7 @@ from evidentia._support.checks import (
     check_class_dim,
     check_nonnegative,
     check_unit_interval,
+    mass_tolerance,
     validation_enabled,
 )
 from evidentia._support.errors import EvidentiaError
@@ -27,7 +28,7 @@ from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.fast_dissonance import dissonance_of_belief
 from evidentia.opinions.hyper import HyperOpinion
 from evidentia.opinions.multinomial import MultinomialOpinion
-from evidentia.opinions.special import as_double, dirichlet_entropy, scaled_digamma_gap
+from evidentia.opinions.special import as_double, dirichlet_entropy, quotient, scaled_digamma_gap
 
 MEASURES: Registry[Callable[..., Tensor]] = Registry("measure")
 
@@ -49,7 +50,13 @@ def vacuity(x: Opinion | Tensor) -> Tensor:
     if isinstance(x, Opinion):
         return x.vacuity
     alpha = _dirichlet(x)
-    return alpha.shape[-1] / alpha.sum(-1)
+    classes, strength = alpha.shape[-1], alpha.sum(-1)
+    if validation_enabled() and bool((strength < classes * (1 - mass_tolerance(alpha.dtype, classes))).any()):
+        raise EvidentiaError(
+            f"alpha must add up to at least {classes}, the prior weight of {classes} classes, got a sum of "
+            f"{float(strength.min()):.6g}; use MultinomialOpinion.from_alpha with a smaller prior_weight"
+        )
+    return (classes / strength).clamp(max=1)
 
 
 @MEASURES.register("dissonance")
@@ -71,8 +78,8 @@ def dissonance(x: Opinion | Tensor) -> Tensor:
         tensor(1.)
     """
     if isinstance(x, HyperOpinion):
-        return _pairwise_balance(x, disjoint=True)
-    return dissonance_of_belief(_belief(x))
+        return _pairwise_balance(x, disjoint=True).clamp(max=1)
+    return dissonance_of_belief(_belief(x)).clamp(max=1)
 
 
 @MEASURES.register("consonance")
@@ -90,7 +97,7 @@ def consonance(x: Opinion | Tensor) -> Tensor:
         (tensor(0.8000), tensor(0.))
     """
     if isinstance(x, HyperOpinion):
-        return _pairwise_balance(x, disjoint=False)
+        return _pairwise_balance(x, disjoint=False).clamp(max=1)
     return torch.zeros_like(_belief(x)[..., 0])
 
 
@@ -106,7 +113,7 @@ def monosonance(x: Opinion | Tensor) -> Tensor:
         tensor(0.5000)
     """
     belief = x.belief if isinstance(x, HyperOpinion) else _belief(x)
-    return (belief.sum(-1) - dissonance(x) - consonance(x)).clamp(min=0)
+    return (belief.sum(-1) - dissonance(x) - consonance(x)).clamp(0, 1)
 
 
 @MEASURES.register("vagueness")
@@ -123,7 +130,7 @@ def vagueness(x: Opinion) -> Tensor:
     if not isinstance(x, Opinion):
         raise EvidentiaError(f"vagueness is a property of opinions, got {type(x).__name__}; build a HyperOpinion")
     if isinstance(x, HyperOpinion):
-        return x.belief[..., x.is_composite].sum(-1)
+        return x.belief[..., x.is_composite].sum(-1).clamp(max=1)
     return torch.zeros_like(x.vacuity)
 
 
@@ -141,7 +148,7 @@ def entropy(p: Opinion | Tensor, *, nats: bool = False) -> Tensor:
         tensor(0.5000)
     """
     probability = _projected(p) if isinstance(p, Opinion) else _probabilities(p)
-    return _shannon(probability) / _log_base(probability, nats)
+    return _scaled(_shannon(probability), probability, nats)
 
 
 @MEASURES.register("aleatoric")
@@ -164,10 +171,9 @@ def aleatoric(x: Opinion | Tensor, *, nats: bool = False) -> Tensor:
     """
     if isinstance(x, Opinion):
         probability = _projected(x)
-        total = _shannon(probability)
-        return (total - _mutual_information(x)).clamp(min=0) / _log_base(probability, nats)
+        return _scaled(_shannon(probability) - _mutual_information(x), probability, nats)
     samples = _samples(x)
-    return _shannon(samples).mean(0) / _log_base(samples, nats)
+    return _scaled(_shannon(samples).mean(0), samples, nats)
 
 
 @MEASURES.register("epistemic")
@@ -190,10 +196,9 @@ def epistemic(x: Opinion | Tensor, *, nats: bool = False) -> Tensor:
         tensor(1.)
     """
     if isinstance(x, Opinion):
-        return _mutual_information(x) / _log_base(_projected(x), nats)
+        return _scaled(_mutual_information(x), _projected(x), nats)
     samples = _samples(x)
-    gap = _shannon(samples.mean(0)) - _shannon(samples).mean(0)
-    return gap.clamp(min=0) / _log_base(samples, nats)
+    return _scaled(_shannon(samples.mean(0)) - _shannon(samples).mean(0), samples, nats)
 
 
 @MEASURES.register("differential_entropy")
@@ -243,28 +248,26 @@ def uncertainties(x: Opinion | Tensor) -> dict[str, Tensor]:
             "vagueness": vagueness(x),
             "dissonance": conflict,
             "consonance": overlap,
-            "monosonance": (x.belief.sum(-1) - conflict - overlap).clamp(min=0),
+            "monosonance": (x.belief.sum(-1) - conflict - overlap).clamp(0, 1),
             "entropy": entropy(x),
         }
     if isinstance(x, Opinion):
         probability = _projected(x)
-        base = _log_base(probability, nats=False)
         total, knowledge = _shannon(probability), _mutual_information(x)
         return {
             "vacuity": x.vacuity,
             "dissonance": dissonance(x),
-            "entropy": total / base,
-            "aleatoric": (total - knowledge).clamp(min=0) / base,
-            "epistemic": knowledge / base,
+            "entropy": _scaled(total, probability),
+            "aleatoric": _scaled(total - knowledge, probability),
+            "epistemic": _scaled(knowledge, probability),
             "differential_entropy": differential_entropy(x),
         }
     samples = _samples(x)
-    base = _log_base(samples, nats=False)
     total, noise = _shannon(samples.mean(0)), _shannon(samples).mean(0)
     return {
-        "entropy": total / base,
-        "aleatoric": noise / base,
-        "epistemic": (total - noise).clamp(min=0) / base,
+        "entropy": _scaled(total, samples),
+        "aleatoric": _scaled(noise, samples),
+        "epistemic": _scaled(total - noise, samples),
     }
 
 
@@ -281,8 +284,10 @@ def _mutual_information(opinion: Opinion) -> Tensor:
     return (gap * opinion.vacuity / opinion.prior_weight).clamp(min=0).to(opinion.dtype)
 
 
-def _log_base(probability: Tensor, nats: bool) -> float:
-    return 1.0 if nats else math.log(probability.shape[-1])
+def _scaled(in_nats: Tensor, probability: Tensor, nats: bool = False) -> Tensor:
+    """An entropy to base K, or left in nats; rounding may have taken it out of its range."""
+    largest = math.log(probability.shape[-1])
+    return in_nats.clamp(0, largest) if nats else (in_nats / largest).clamp(0, 1)
 
 
 def _pairwise_balance(opinion: HyperOpinion, *, disjoint: bool) -> Tensor:
@@ -294,11 +299,10 @@ def _pairwise_balance(opinion: HyperOpinion, *, disjoint: bool) -> Tensor:
     b = opinion.belief
     mine, other = b.unsqueeze(-1), b.unsqueeze(-2)
     total = mine + other
-    balance = 2 * torch.minimum(mine, other) / torch.where(total > 0, total, torch.ones_like(total))
+    balance = quotient(2 * torch.minimum(mine, other), total)
     weighted = (other * balance * counted).sum(-1)
     others = (other * ~itself).sum(-1)
-    ratio = weighted / torch.where(others > 0, others, torch.ones_like(others))
-    return (b * ratio).sum(-1)
+    return (b * quotient(weighted, others)).sum(-1)
 
 
 def _alpha(opinion: Opinion) -> Tensor:

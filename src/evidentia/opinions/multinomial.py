@@ -111,16 +111,14 @@ class MultinomialOpinion(Opinion):
         alpha = as_float_tensor(alpha, "alpha")
         check_class_dim(alpha, "alpha")
         weight = _prior_weight(prior_weight, alpha.shape[-1])
-        prior = _base_rate(base_rate, alpha) * weight
-        evidence = alpha - prior
+        evidence = alpha - _base_rate(base_rate, alpha) * weight
         if validation_enabled(validate):
             check_nonnegative(alpha, "alpha")
             slack = mass_tolerance(alpha.dtype, 1) * weight
             if alpha.numel() and bool((evidence < -slack).any()):
                 raise EvidentiaError(
-                    "every alpha must be at least the prior share a W of its class "
-                    f"({float(prior.flatten()[0]):.4g} for the first), got {float(alpha.min()):.6g}; "
-                    "pass a smaller prior_weight"
+                    f"every alpha must be at least its share a W of the prior weight {weight:g}, "
+                    f"got one that is {float(-evidence.min()):.6g} below; pass a smaller prior_weight"
                 )
         return cls.from_evidence(evidence.clamp(min=0), base_rate, weight, validate=validate)
 
@@ -138,11 +136,6 @@ class MultinomialOpinion(Opinion):
     def num_classes(self) -> int:
         """K."""
         return self.belief.shape[-1]
-
-    @property
-    def strength(self) -> Tensor:
-        """The Dirichlet strength S = W / u; infinite for dogmatic opinions (u = 0)."""
-        return self.prior_weight / self.vacuity
 
     @property
     def evidence(self) -> Tensor:

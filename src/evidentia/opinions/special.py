@@ -114,6 +114,17 @@ def _trigamma_parts(x: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
+def quotient(numerator: Tensor, denominator: Tensor, otherwise: Tensor | float = 0.0) -> Tensor:
+    """The quotient, and `otherwise` where the denominator is 0, with gradients that are finite there too.
+
+    Example:
+        >>> quotient(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]), otherwise=1.0)
+        tensor([0.5000, 1.0000])
+    """
+    some = denominator > 0
+    return torch.where(some, numerator / torch.where(some, denominator, 1.0), otherwise)
+
+
 def as_double(x: Tensor) -> Tensor:
     """The tensor in float64, where its device has it."""
     return x if x.device.type == "mps" else x.double()

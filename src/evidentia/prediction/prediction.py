@@ -12,6 +12,7 @@ from torch import Tensor
 
 from evidentia._support.checks import (
     TensorLike,
+    as_array,
     as_float_tensor,
     check_adds_to_one,
     check_unit_interval,
@@ -64,7 +65,7 @@ class Prediction:
         self,
         probs: TensorLike,
         opinion: Opinion | None = None,
-        uncertainties: Mapping[str, Tensor] | None = None,
+        uncertainties: Mapping[str, TensorLike] | None = None,
         task: Task = "multiclass",
         class_names: Sequence[str] | None = None,
     ) -> None:
@@ -73,7 +74,8 @@ class Prediction:
             check_unit_interval(self.probs, "probabilities")
             if task == "multiclass":
                 check_adds_to_one(self.probs.sum(-1), self.num_classes, "the probabilities of a sample")
-        self.uncertainties = _measure(self.probs, opinion, task) | dict(uncertainties or {})
+        given = {name: as_float_tensor(values, name) for name, values in (uncertainties or {}).items()}
+        self.uncertainties = _measure(self.probs, opinion, task) | given
         self._check_shapes()
 
     def _set(
@@ -176,7 +178,7 @@ class Prediction:
             raise MissingExtraError("pandas", "report", "a table of predictions") from error
 
         def column(values: Tensor) -> Any:
-            return values.detach().cpu().reshape(-1).numpy()
+            return as_array(values).reshape(-1)
 
         table: dict[str, Any] = {}
         if self.task == "multilabel":
@@ -198,7 +200,12 @@ class Prediction:
         """Save to one file, whole or not at all."""
         tensors = {"probs": self.probs}
         tensors |= {f"uncertainty/{name}": values for name, values in self.uncertainties.items()}
-        content: dict[str, Any] = {"task": self.task, "class_names": list(self.class_names), "opinion": None}
+        content: dict[str, Any] = {
+            "task": self.task,
+            "class_names": list(self.class_names),
+            "uncertainties": list(self.uncertainties),
+            "opinion": None,
+        }
         if self.opinion is not None:
             tensors |= {f"opinion/{name}": getattr(self.opinion, name) for name in self.opinion._fields}
             settings = {name: getattr(self.opinion, name) for name in self.opinion._settings}
@@ -210,7 +217,8 @@ class Prediction:
         """Load what `save` wrote; nothing in the file can run code."""
         tensors, content = load_tensors(path, _KIND)
         try:
-            found = {key.split("/", 1)[1]: value for key, value in tensors.items() if key.startswith("uncertainty/")}
+            # Listed apart, because tensors come back in the order of their names.
+            found = {name: tensors[f"uncertainty/{name}"] for name in content["uncertainties"]}
             fields = {key.split("/", 1)[1]: value for key, value in tensors.items() if key.startswith("opinion/")}
             opinion = _build_opinion(content["opinion"], fields) if content["opinion"] else None
             return cls._of_parts(tensors["probs"], opinion, found, content["task"], content["class_names"])

@@ -41,3 +41,12 @@ def test_the_reward_keeps_evidence_from_growing_without_need():
         loss = METHODS["i-edl"](num_classes=3, fisher_weight=weight, kl_weight=0).loss(outputs, torch.tensor([0]), 0)
         gradients.append(torch.autograd.grad(loss.sum(), outputs)[0])
     assert bool((gradients[1] > gradients[0]).all())
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_it_learns_in_half_precision(half):
+    outputs = torch.tensor([[1.0, 2.0, 0.5]], dtype=half, requires_grad=True)
+    loss = METHODS["i-edl"](num_classes=3).loss(outputs, torch.tensor([1]), epoch=20.0)
+    loss.sum().backward()
+    assert loss.dtype == half
+    assert torch.isfinite(outputs.grad).all()

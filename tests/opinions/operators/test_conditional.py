@@ -333,3 +333,12 @@ def test_bad_arguments():
         deduce(w, w, BinomialOpinion(torch.full((3,), 0.5), 0.3, 0.2))
     with pytest.raises(EvidentiaError, match=r"broadcast"):
         invert(w, BinomialOpinion(torch.full((3,), 0.5), 0.3, 0.2), 0.5)
+
+
+def test_a_base_rate_too_small_to_be_divided_by(dtype):
+    never, always = (BinomialOpinion(*masses, 0.0, 0.0).to(dtype) for masses in ((0.0, 1.0), (1.0, 0.0)))
+    smallest = torch.finfo(dtype).smallest_normal / 1024
+    # Only x leads to "not y", so that seeing it leaves no doubt, however rare x is.
+    for w in (invert(never, always, smallest)[1], abduce(never, never, always, smallest)):
+        assert float(w.belief) == 1
+        assert float(w.vacuity + w.disbelief) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from evidentia.learning.methods.base import METHODS, DirichletMethod, check_weights
-from evidentia.opinions.special import dirichlet_fisher_log_det, trigamma
+from evidentia.opinions.special import as_double, dirichlet_fisher_log_det, trigamma
 
 
 @METHODS.register("i-edl")
@@ -40,7 +40,9 @@ class IEDL(DirichletMethod):
 
     def risk(self, alpha: Tensor, y: Tensor) -> Tensor:
         """The Fisher-weighted squared-error risk minus the log determinant."""
-        strength = alpha.sum(-1, keepdim=True)
-        mean = alpha / strength
+        exact = as_double(alpha)
+        strength = exact.sum(-1, keepdim=True)
+        mean = exact / strength
         error = (y - mean) ** 2 + mean * (1 - mean) / (strength + 1)
-        return (trigamma(alpha) * error).sum(-1) - self.fisher_weight * dirichlet_fisher_log_det(alpha)
+        risk = (trigamma(exact) * error).sum(-1) - self.fisher_weight * dirichlet_fisher_log_det(exact)
+        return risk.to(alpha.dtype)

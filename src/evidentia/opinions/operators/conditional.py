@@ -9,6 +9,7 @@ from evidentia._support.checks import TensorLike, as_float_tensor, check_unit_in
 from evidentia.opinions._opinion import broadcast_batch
 from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.operators.registry import OPERATORS, masses_from, require
+from evidentia.opinions.special import quotient
 
 
 @OPERATORS.register("deduce")
@@ -79,10 +80,11 @@ def _spare_vacuity(
     as much as keeps belief and disbelief above their smaller conditional values.
     """
     more = [first > second for first, second in (belief, disbelief)]
-    room = [
-        _ratio_or_infinity(torch.where(is_more, a_x, 1 - a_x) * (first - second).abs(), share)
-        for is_more, (first, second), share in zip(more, (belief, disbelief), (a_y, not_a_y), strict=True)
-    ]
+    room = []
+    for is_more, (first, second), share in zip(more, (belief, disbelief), (a_y, not_a_y), strict=True):
+        gap = torch.where(is_more, a_x, 1 - a_x) * (first - second).abs()
+        # x / 0 is infinite here and 0 / 0 is 0.
+        room.append(quotient(gap, share, otherwise=torch.where(gap > 0, torch.inf, 0.0)))
     return torch.where(more[0] == more[1], 0.0, torch.minimum(*room))
 
 
@@ -135,7 +137,7 @@ def _invert(
 
     doubt = y_given_x.vacuity + y_given_not_x.vacuity
     relative = [
-        _quotient(given.vacuity * _quotient(given.vacuity, _largest_vacuity(p, a_y)), doubt)
+        quotient(given.vacuity * quotient(given.vacuity, _largest_vacuity(p, a_y)), doubt)
         for given, p in ((y_given_x, p_true), (y_given_not_x, p_false))
     ]
     doubtful = (relative[0] + relative[1]).clamp(0, 1)
@@ -146,8 +148,9 @@ def _invert(
     for if_true, if_false in ((p_true, p_false), (1 - p_true, 1 - p_false)):
         total = a_x * if_true + (1 - a_x) * if_false
         # P / a and (1 - P) / (1 - a). An observation that cannot happen says nothing: the base rate stays.
-        happens = total > 0
-        gain, loss = (torch.where(happens, _quotient(p, total), 1.0) for p in (if_true, if_false))
+        # An infinite gain, of a base rate that is all but 0, would leave no masses to normalise.
+        most = torch.finfo(total.dtype).max
+        gain, loss = (quotient(p, total, otherwise=1.0).clamp(max=most) for p in (if_true, if_false))
         vacuity = torch.minimum(gain, loss) * share
         inverted.append((gain - vacuity, loss - vacuity, vacuity))
     return a_x, inverted
@@ -189,7 +192,7 @@ def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: B
     disbelieved = a_x * y_given_x.disbelief + (1 - a_x) * y_given_not_x.disbelief
     settled = believed + disbelieved
     given = a_x * y_given_x.base_rate + (1 - a_x) * y_given_not_x.base_rate
-    return torch.where(settled > 0, _quotient(believed, settled), given).clamp(0, 1)
+    return quotient(believed, settled, otherwise=given).clamp(0, 1)
 
 
 def _from_relative(
@@ -209,19 +212,6 @@ def _from_projection(probability: Tensor, vacuity: Tensor, base_rate: Tensor, pr
 def _largest_vacuity(probability: Tensor, base_rate: Tensor) -> Tensor:
     """The largest u that leaves belief and disbelief at least 0: min(P / a, (1 - P) / (1 - a))."""
     return torch.minimum(
-        torch.where(base_rate > 0, _quotient(probability, base_rate), 1.0),
-        torch.where(base_rate < 1, _quotient(1 - probability, 1 - base_rate), 1.0),
+        quotient(probability, base_rate, otherwise=1.0),
+        quotient(1 - probability, 1 - base_rate, otherwise=1.0),
     ).clamp(max=1)
-
-
-def _ratio_or_infinity(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """The quotient, with x / 0 infinite and 0 / 0 counted as 0."""
-    some = denominator > 0
-    return torch.where(
-        some, numerator / torch.where(some, denominator, 1.0), torch.where(numerator > 0, torch.inf, 0.0)
-    )
-
-
-def _quotient(numerator: Tensor, denominator: Tensor) -> Tensor:
-    some = denominator > 0
-    return torch.where(some, numerator / torch.where(some, denominator, 1.0), 0.0)

@@ -22,6 +22,7 @@ from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.hyper import HyperOpinion
 from evidentia.opinions.multinomial import MultinomialOpinion
 from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from
+from evidentia.opinions.special import quotient
 
 OpinionT = TypeVar("OpinionT", bound="BinomialOpinion | MultinomialOpinion")
 
@@ -128,9 +129,7 @@ def _total_conflict(sources: MultinomialOpinion) -> Tensor:
 def _weights(vacuity: Tensor) -> tuple[Tensor, Tensor]:
     """m_i = min u / u_i along the first dimension, 1 for dogmatic sources; and min u."""
     least = vacuity.amin(0)
-    doubtful = vacuity > 0
-    weight = torch.where(doubtful, least / torch.where(doubtful, vacuity, torch.ones_like(vacuity)), 1.0)
-    return weight, least
+    return quotient(least, vacuity, otherwise=1.0), least
 
 
 def _multinomial(opinions: tuple[OpinionT, ...], dim: int | None) -> tuple[MultinomialOpinion, type[OpinionT]]:
@@ -147,9 +146,7 @@ def _finish(
     kind: type[OpinionT], sources: MultinomialOpinion, belief: Tensor, vacuity: Tensor, say: Tensor
 ) -> OpinionT:
     """Build the fused opinion from masses yet to be normalised; base rates are averaged by each source's `say`."""
-    total = say.sum(0)
-    equal = torch.full_like(say, 1 / len(sources))
-    share = torch.where(total > 0, say / torch.where(total > 0, total, torch.ones_like(total)), equal)
+    share = quotient(say, say.sum(0), otherwise=1 / len(sources))
     base_rate = (share.unsqueeze(-1) * sources.base_rate).sum(0).clamp(max=1)
     vacuity, belief = masses_from(vacuity, belief)
     fused = MultinomialOpinion(belief, vacuity, base_rate, sources.prior_weight, validate=False)

@@ -9,6 +9,7 @@ from evidentia._support.checks import mass_tolerance, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.operators.registry import OPERATORS, gather, masses_from, require
+from evidentia.opinions.special import quotient
 
 
 @OPERATORS.register("complement")
@@ -134,9 +135,7 @@ def _comultiply(batch: BinomialOpinion) -> BinomialOpinion:
 
 def _shares(base_rate: Tensor) -> Tensor:
     """Base rates divided by their sum along the first dimension, equal shares where all are 0."""
-    total = base_rate.sum(0)
-    equal = torch.full_like(base_rate, 1 / base_rate.shape[0])
-    return torch.where(total > 0, base_rate / torch.where(total > 0, total, torch.ones_like(total)), equal)
+    return quotient(base_rate, base_rate.sum(0), otherwise=1 / base_rate.shape[0])
 
 
 def _telescope(difference: Tensor, before: Tensor, after: Tensor) -> Tensor:
