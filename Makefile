@@ -34,6 +34,7 @@ docs: $(READY)   ## build the documentation into site/, warnings are errors
 
 bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py
+	$(BIN)/python benchmarks/graphs.py
 
 ci: test lint docs  ## what the continuous integration runs
 

@@ -18,6 +18,7 @@ NAMES = {
     ],
     "evidentia.opinions": ["comultiply", "discount", "cumulative_fusion"],
     "evidentia.evaluation": ["auroc", "aupr", "fpr_at"],
+    "evidentia.graphs": ["GraphClassifier", "kernel_prior", "load_graph"],
 }
 
 
@@ -27,7 +28,8 @@ def test_names_that_stay_put(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["evidentia", *(f"evidentia.{room}" for room in ("opinions", "prediction", "learning", "evaluation"))]
+    "module",
+    ["evidentia", *(f"evidentia.{room}" for room in ("opinions", "prediction", "learning", "evaluation", "graphs"))],
 )
 def test_all_lists_what_is_there(module: str) -> None:
     loaded = importlib.import_module(module)

@@ -1,0 +1,102 @@
+"""The methods of chapter 2, each a combination of few parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from evidentia._support.registry import Registry
+from evidentia.learning import ACTIVATIONS, dirichlet_kl, squared_error_risk
+from evidentia.learning.losses import as_probabilities
+
+Sampling = Literal["none", "dropout", "dropedge"]
+
+# A prior network's target for its training nodes: evidence 50 for the right class over a base of 1.1.
+_DPN_PRECISION, _DPN_BASE = 50.0, 1.1
+
+# The teacher counts for more and more over so many epochs.
+_TEACHER_RAMP = 200.0
+
+
+@dataclass(frozen=True)
+class GraphMethod:
+    """Which parts a method is made of.
+
+    Attributes:
+        summary: what it is, in a line.
+        evidence: how outputs become evidence; None for a softmax.
+        risk: what a training node costs.
+        sampling: whether predictions are averaged over passes with dropout, or with dropout and dropped edges.
+        teacher: whether the class probabilities are drawn towards those of a plain network trained before.
+        prior: whether the Dirichlet is drawn towards the kernel prior of the graph.
+    """
+
+    summary: str
+    evidence: str | None = None
+    risk: Literal["cross-entropy", "squared-error", "prior-network"] = "cross-entropy"
+    sampling: Sampling = "none"
+    teacher: bool = False
+    prior: bool = False
+
+    def alpha(self, logits: Tensor) -> Tensor:
+        """Dirichlet parameters, evidence + 1."""
+        return ACTIVATIONS[self.evidence or "exp"](logits) + 1
+
+    def probs(self, logits: Tensor) -> Tensor:
+        """Class probabilities: a softmax, or the mean of the Dirichlet."""
+        if self.evidence is None:
+            return logits.softmax(-1)
+        alpha = self.alpha(logits)
+        return alpha / alpha.sum(-1, keepdim=True)
+
+    def node_risk(self, logits: Tensor, target: Tensor) -> Tensor:
+        """What each labelled node costs."""
+        if self.risk == "cross-entropy":
+            return torch.nn.functional.cross_entropy(logits, target, reduction="none")
+        alpha = self.alpha(logits)
+        if self.risk == "squared-error":
+            return squared_error_risk(alpha, target)
+        wanted = _DPN_BASE + _DPN_PRECISION * as_probabilities(target, alpha)
+        return dirichlet_kl(alpha, wanted) / _DPN_PRECISION
+
+    def loss(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        train: Tensor,
+        epoch: int,
+        prior: Tensor | None,
+        prior_weight: float,
+        teacher: Tensor | None,
+    ) -> Tensor:
+        """The mean risk of the training nodes, and what draws all nodes to the prior and to the teacher."""
+        total = self.node_risk(logits[train], target[train]).mean()
+        if prior is not None:
+            total = total + prior_weight * dirichlet_kl(self.alpha(logits), prior).mean()
+        if teacher is not None:
+            probs = self.probs(logits)
+            # Clamped, because the slope of p ln p is infinite at 0.
+            gap = (probs * (probs.clamp(min=1e-12).log() - teacher.clamp(min=1e-12).log())).sum(-1)
+            total = total + min(1.0, epoch / _TEACHER_RAMP) * gap.mean()
+        return total
+
+
+GRAPH_METHODS: Registry[GraphMethod] = Registry("graph method")
+
+for _name, _method in {
+    "gcn": GraphMethod("softmax"),
+    "drop-gcn": GraphMethod("softmax, MC dropout", sampling="dropout"),
+    "dropedge": GraphMethod("softmax, DropEdge and dropout sampled", sampling="dropedge"),
+    "edl-gcn": GraphMethod("evidence by relu, squared-error risk", evidence="relu", risk="squared-error"),
+    "dpn-gcn": GraphMethod("prior network, in-distribution loss", evidence="exp", risk="prior-network"),
+    "s-gcn": GraphMethod("evidence by exp, squared-error risk", evidence="exp", risk="squared-error"),
+    "s-bgcn": GraphMethod("s-gcn, MC dropout", "exp", "squared-error", "dropout"),
+    "s-bgcn-t": GraphMethod("s-bgcn, teacher", "exp", "squared-error", "dropout", teacher=True),
+    "s-bgcn-t-k": GraphMethod(
+        "s-bgcn, teacher, kernel prior", "exp", "squared-error", "dropout", teacher=True, prior=True
+    ),
+}.items():
+    GRAPH_METHODS.register(_name)(_method)

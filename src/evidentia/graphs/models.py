@@ -1,0 +1,265 @@
+"""Graph networks of two layers: GCN, GAT, GraphSAGE and APPNP by name, and a user's own module.
+
+All take a graph and give outputs of shape `(passes, N, outputs)`: with dropout on, every pass drops other units, and
+many passes at once are faster than one after the other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (its usual name)
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.registry import Registry
+from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank, random_walk
+from evidentia.graphs.sparse_matrix import SparseMatrix
+
+BACKBONES: Registry[Callable[..., Backbone]] = Registry("graph backbone")
+
+
+@dataclass(frozen=True)
+class GraphTensors:
+    """A graph as the networks want it.
+
+    Attributes:
+        features: row-normalised node features, shape `(N, F)`; sparse ones stay sparse.
+        edge_index: edges from row 0 to row 1, both directions of an undirected one, shape `(2, E)`.
+    """
+
+    features: SparseMatrix | Tensor
+    edge_index: Tensor
+
+    @classmethod
+    def build(cls, x: Tensor, edge_index: Tensor) -> GraphTensors:
+        """From node features, dense or sparse, and edges."""
+        if x.layout != torch.strided:
+            return cls(SparseMatrix.from_tensor(x).row_normalised(), edge_index)
+        total = x.sum(-1, keepdim=True)
+        return cls(x / torch.where(total != 0, total, torch.ones_like(total)), edge_index)
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return int(self.features.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        """F."""
+        return int(self.features.shape[1])
+
+    @cached_property
+    def adjacency(self) -> SparseMatrix:
+        """The normalised adjacency matrix of a GCN."""
+        return normalised_adjacency(self.edge_index, self.num_nodes)
+
+    @cached_property
+    def walk(self) -> SparseMatrix:
+        """The matrix that averages over neighbours."""
+        return random_walk(self.edge_index, self.num_nodes)
+
+    def without_edges(self, rate: float) -> GraphTensors:
+        """DropEdge: every undirected edge left out with probability `rate`."""
+        source, target = self.edge_index
+        # Both directions of an edge share the draw of their pair of ends.
+        pair = torch.minimum(source, target) * self.num_nodes + torch.maximum(source, target)
+        edges, edge_of = torch.unique(pair, return_inverse=True)
+        kept = (torch.rand(len(edges), device=pair.device) >= rate)[edge_of]
+        return replace(self, edge_index=self.edge_index[:, kept])
+
+
+class Backbone(nn.Module, ABC):
+    """A graph network; `first` holds the parameters of its first layer, which alone are decayed."""
+
+    first: nn.Module
+
+    @abstractmethod
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """Outputs of shape `(passes, N, outputs)`."""
+
+    @abstractmethod
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """What the first layer gives, shape `(passes, N, hidden)`."""
+
+
+class Projection(nn.Module):
+    """A linear layer without bias over node features, with dropout on them.
+
+    Args:
+        features: F.
+        outputs: width of the result.
+        dropout: probability with which an input is dropped.
+    """
+
+    def __init__(self, features: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(features, outputs))
+        self.dropout = dropout
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: SparseMatrix | Tensor, passes: int = 1) -> Tensor:
+        """The product, shape `(passes, N, outputs)`; inputs of three dimensions bring their own passes."""
+        rate = self.dropout if self.training else 0.0
+        if isinstance(x, SparseMatrix):
+            return x.dropped_matmul(self.weight, rate, passes)
+        inputs = x.expand(passes, -1, -1) if x.ndim == 2 else x
+        return F.dropout(inputs, rate, self.training) @ self.weight
+
+
+@BACKBONES.register("gcn")
+class GCN(Backbone):
+    r"""$\hat A\, \mathrm{relu}(\hat A X W_1)\, W_2$, with dropout on X and on the hidden layer (Kipf and Welling 2017).
+
+    Args:
+        features: F.
+        outputs: numbers a node.
+        hidden: width of the hidden layer.
+        dropout: dropout rate of both layers.
+    """
+
+    def __init__(self, features: int, outputs: int, hidden: int = 16, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.first = Projection(features, hidden, dropout)
+        self.second = Projection(hidden, outputs, dropout)
+
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """relu(A X W)."""
+        return F.relu(_spread(graph.adjacency, self.first(graph.features, passes)))
+
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """Outputs of shape `(passes, N, outputs)`."""
+        return _spread(graph.adjacency, self.second(self.hidden(graph, passes)))
+
+
+@BACKBONES.register("graphsage")
+class GraphSAGE(Backbone):
+    """A node's own features and the mean of its neighbours', each with weights of their own (Hamilton et al. 2017).
+
+    Arguments are as for `GCN`.
+    """
+
+    def __init__(self, features: int, outputs: int, hidden: int = 16, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.first = Projection(features, 2 * hidden, dropout)
+        self.second = Projection(hidden, 2 * outputs, dropout)
+
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """The relu of own and neighbours' projections added."""
+        return F.relu(self._join(graph, self.first(graph.features, passes)))
+
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """Outputs of shape `(passes, N, outputs)`."""
+        return self._join(graph, self.second(self.hidden(graph, passes)))
+
+    @staticmethod
+    def _join(graph: GraphTensors, both: Tensor) -> Tensor:
+        own, neighbours = both.chunk(2, dim=-1)
+        return own + _spread(graph.walk, neighbours)
+
+
+@BACKBONES.register("appnp")
+class APPNP(Backbone):
+    """A network of two layers on each node, then personalised PageRank of its outputs (Gasteiger et al. 2019).
+
+    Arguments are as for `GCN`; teleport 0.1 and 10 steps as published.
+    """
+
+    def __init__(self, features: int, outputs: int, hidden: int = 64, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.first = Projection(features, hidden, dropout)
+        self.second = Projection(hidden, outputs, dropout)
+
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """relu(X W)."""
+        return F.relu(self.first(graph.features, passes))
+
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """Outputs of shape `(passes, N, outputs)`."""
+        outputs = self.second(self.hidden(graph, passes))
+        wide = outputs.movedim(0, 1).flatten(1)
+        spread = personalised_pagerank(wide, graph.adjacency, teleport=0.1, steps=10)
+        return spread.reshape(graph.num_nodes, passes, -1).movedim(1, 0)
+
+
+@BACKBONES.register("gat")
+class GAT(Backbone):
+    """Attention over neighbours: 8 heads of `hidden` units, then one (Veličković et al. 2018).
+
+    Arguments are as for `GCN`; `hidden` is the width of one head.
+    """
+
+    heads = 8
+
+    def __init__(self, features: int, outputs: int, hidden: int = 8, dropout: float = 0.6) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.first = Projection(features, self.heads * hidden, dropout)
+        self.second = Projection(self.heads * hidden, outputs, dropout)
+        self.attention = nn.ParameterList(
+            nn.init.xavier_uniform_(torch.empty(heads, 2 * width)).requires_grad_()
+            for heads, width in ((self.heads, hidden), (1, outputs))
+        )
+
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """The heads side by side."""
+        return F.elu(self._attend(graph, self.first(graph.features, passes), 0))
+
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """Outputs of shape `(passes, N, outputs)`."""
+        return self._attend(graph, self.second(self.hidden(graph, passes)), 1)
+
+    def _attend(self, graph: GraphTensors, projected: Tensor, layer: int) -> Tensor:
+        loops = torch.arange(graph.num_nodes, device=projected.device)
+        source, target = torch.cat([graph.edge_index, loops.expand(2, -1)], dim=1)
+        weight = self.attention[layer]
+        heads, width = weight.shape[0], weight.shape[1] // 2
+        values = projected.unflatten(-1, (heads, width))
+        from_source, from_target = ((values * part).sum(-1) for part in weight.split(width, dim=-1))
+        scores = F.leaky_relu(from_source[:, source] + from_target[:, target], 0.2)
+        # Scores of the edges into a node, less their largest, so that their exponentials can be summed.
+        index = target.expand(scores.shape[0], heads, -1).movedim(1, 2)
+        largest = scores.new_full(from_source.shape, -torch.inf).scatter_reduce(1, index, scores, "amax")
+        raw = torch.exp(scores - largest.detach()[:, target])
+        total = torch.zeros_like(from_source).index_add(1, target, raw)
+        share = F.dropout(raw / total[:, target], self.dropout, self.training)
+        mixed = torch.zeros_like(values).index_add(1, target, share.unsqueeze(-1) * values[:, source])
+        return mixed.flatten(-2)
+
+
+class OwnBackbone(Backbone):
+    """A module of the user's that takes node features and edges, `module(x, edge_index)`, as PyG's do.
+
+    Args:
+        module: gives outputs of shape `(N, outputs)`.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.first = module
+
+    def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """One call a pass."""
+        features = graph.features
+        x = features.to_dense() if isinstance(features, SparseMatrix) else features
+        outputs = [self.first(x, graph.edge_index) for _ in range(passes)]
+        if outputs[0].ndim != 2 or outputs[0].shape[0] != graph.num_nodes:
+            raise EvidentiaError(
+                f"the network must give outputs of shape ({graph.num_nodes}, outputs), got {tuple(outputs[0].shape)}"
+            )
+        return torch.stack(outputs)
+
+    def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
+        """A user's module has no layer that is known to be hidden: its outputs."""
+        return self.forward(graph, passes)
+
+
+def _spread(matrix: SparseMatrix, values: Tensor) -> Tensor:
+    """A matrix times values of shape `(passes, N, width)`, all passes side by side."""
+    passes, nodes, width = values.shape
+    wide = values.movedim(0, 1).reshape(nodes, passes * width)
+    return (matrix @ wide).reshape(nodes, passes, width).movedim(1, 0)
