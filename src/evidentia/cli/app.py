@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -61,3 +62,42 @@ def demo(
     from evidentia.cli.demo import run_demo
 
     run_demo(out, range(first_seed, first_seed + seeds))
+
+
+class _Task(str, Enum):
+    MISCLASSIFICATION = "misclassification"
+    OOD = "ood"
+
+
+class _Protocol(str, Enum):
+    CLEAN = "clean"
+    AUTHOR = "author"
+
+
+class _Propagation(str, Enum):
+    NONE = "none"
+    STRENGTH = "strength"
+    EVIDENCE = "evidence"
+    GATED = "gated"
+
+
+@app.command()
+def graph(
+    data: Annotated[
+        str, typer.Argument(help="A graph: cora, citeseer, pubmed, photo, computers, physics, synthetic …")
+    ],
+    method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
+    task: Annotated[_Task, typer.Option(help="What to find.")] = _Task.MISCLASSIFICATION,
+    protocol: Annotated[_Protocol, typer.Option(help="Which nodes to test on.")] = _Protocol.CLEAN,
+    backbone: Annotated[str, typer.Option(help="gcn, gat, graphsage or appnp.")] = "gcn",
+    propagation: Annotated[_Propagation, typer.Option(help="Spread evidence along edges.")] = _Propagation.NONE,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 10,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+) -> None:
+    """Classify the nodes of a graph, and score the uncertainties at finding mistakes or unknown classes."""
+    from evidentia.cli.graph import run_graph
+
+    options = {"backbone": backbone, "propagation": propagation.value}
+    run_graph(data, method, task.value, protocol.value, range(first_seed, first_seed + seeds), data_root, json, options)

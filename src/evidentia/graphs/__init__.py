@@ -11,6 +11,7 @@ from evidentia.graphs.propagation import propagate_evidence, propagate_strength
 from evidentia.graphs.sampling import NeighbourSampler, SampledSubgraph
 from evidentia.graphs.splits import author_draws, misclassification_split, ood_split
 from evidentia.graphs.synthetic import citation_graph
+from evidentia.graphs.tasks import TaskResult, run_task
 from evidentia.graphs.training import GraphTraining
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "GraphTraining",
     "NeighbourSampler",
     "SampledSubgraph",
+    "TaskResult",
     "author_draws",
     "check_graph",
     "citation_graph",
@@ -32,4 +34,5 @@ __all__ = [
     "ood_split",
     "propagate_evidence",
     "propagate_strength",
+    "run_task",
 ]
