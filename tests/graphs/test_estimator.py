@@ -36,6 +36,8 @@ def test_every_method_learns_and_says_how_unsure_it_is(method: str, data: Any) -
     expected = {"entropy"}
     if spec.evidence is not None:
         expected |= {"vacuity", "dissonance", "aleatoric", "epistemic"}
+    if spec.energy:
+        expected |= {"energy"}
     if spec.sampling != "none":
         expected |= {"aleatoric", "epistemic"}
     assert expected <= set(pred.uncertainties)

@@ -11,6 +11,7 @@ from evidentia import EvidentiaError
 from evidentia.graphs.propagation import (
     normalised_adjacency,
     personalised_pagerank,
+    propagate_energy,
     propagate_evidence,
     propagate_strength,
     random_walk,
@@ -81,3 +82,11 @@ def test_self_loops_in_the_input_change_nothing() -> None:
 def test_settings_out_of_range_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(EvidentiaError, match="must"):
         personalised_pagerank(torch.ones(3, 1), random_walk(torch.tensor([[0, 1], [1, 0]]), 3), **options)
+
+
+def test_energy_is_averaged_with_the_neighbours_twice() -> None:
+    walk = random_walk(torch.tensor([[0, 1], [1, 0]]), 3)
+    logits = torch.tensor([[2.0, 0.0], [0.0, 0.0], [5.0, 1.0]])
+    own = -logits.logsumexp(-1)
+    mixed = (own[0] + own[1]) / 2
+    torch.testing.assert_close(propagate_energy(logits, walk), torch.stack([mixed, mixed, own[2]]))

@@ -7,7 +7,7 @@ from evidentia.graphs.hops import hop_counts
 from evidentia.graphs.kernel_prior import kernel_prior
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod
 from evidentia.graphs.models import BACKBONES, Backbone
-from evidentia.graphs.propagation import propagate_evidence, propagate_strength
+from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
 from evidentia.graphs.sampling import NeighbourSampler, SampledSubgraph
 from evidentia.graphs.splits import author_draws, misclassification_split, ood_split
 from evidentia.graphs.synthetic import citation_graph
@@ -32,6 +32,7 @@ __all__ = [
     "load_graph",
     "misclassification_split",
     "ood_split",
+    "propagate_energy",
     "propagate_evidence",
     "propagate_strength",
     "run_task",

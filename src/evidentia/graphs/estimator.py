@@ -15,7 +15,7 @@ from evidentia.graphs.checks import check_graph
 from evidentia.graphs.kernel_prior import kernel_prior
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod
 from evidentia.graphs.models import BACKBONES, Backbone, GraphTensors, OwnBackbone
-from evidentia.graphs.propagation import propagate_evidence, propagate_strength
+from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
 from evidentia.graphs.training import EDGE_DROPOUT, GraphTraining, train_network
 from evidentia.learning.seeding import seeded
 from evidentia.opinions import MultinomialOpinion, uncertainties
@@ -139,6 +139,8 @@ class GraphClassifier:
         logits = self._sample(network, graph)
         sampled = self.method.probs(logits)
         measured = uncertainties(sampled) if self.method.sampling != "none" else None
+        if self.method.energy:
+            measured = {"energy": propagate_energy(logits.mean(0), graph.walk)}
         if self.method.evidence is None:
             return Prediction(sampled.mean(0), uncertainties=measured)
         opinion = MultinomialOpinion.from_alpha(

@@ -32,6 +32,7 @@ class GraphMethod:
         sampling: whether predictions are averaged over passes with dropout, or with dropout and dropped edges.
         teacher: whether the class probabilities are drawn towards those of a plain network trained before.
         prior: whether the Dirichlet is drawn towards the kernel prior of the graph.
+        energy: whether a softmax network's propagated energy is given as an uncertainty.
     """
 
     summary: str
@@ -40,6 +41,7 @@ class GraphMethod:
     sampling: Sampling = "none"
     teacher: bool = False
     prior: bool = False
+    energy: bool = False
 
     def alpha(self, logits: Tensor) -> Tensor:
         """Dirichlet parameters, evidence + 1."""
@@ -90,6 +92,7 @@ for _name, _method in {
     "gcn": GraphMethod("softmax"),
     "drop-gcn": GraphMethod("softmax, MC dropout", sampling="dropout"),
     "dropedge": GraphMethod("softmax, DropEdge and dropout sampled", sampling="dropedge"),
+    "gnnsafe-energy": GraphMethod("softmax, energy propagated along edges", energy=True),
     "edl-gcn": GraphMethod("evidence by relu, squared-error risk", evidence="relu", risk="squared-error"),
     "dpn-gcn": GraphMethod("prior network, in-distribution loss", evidence="exp", risk="prior-network"),
     "s-gcn": GraphMethod("evidence by exp, squared-error risk", evidence="exp", risk="squared-error"),
