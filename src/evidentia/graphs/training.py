@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.settings import Settings
 from evidentia.graphs.methods import GraphMethod
 from evidentia.graphs.models import Backbone, GraphTensors
 from evidentia.learning.checkpoint import Checkpoint
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 EDGE_DROPOUT = 0.1
 
 
-class GraphTraining(BaseModel):
+class GraphTraining(Settings):
     """How a graph network is trained.
 
     Attributes:
@@ -37,8 +38,6 @@ class GraphTraining(BaseModel):
         progress: show a progress bar on the terminal's error stream.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     epochs: int = Field(200, ge=1)
     patience: int | None = Field(None, ge=1)
     learning_rate: float = Field(0.01, gt=0)
@@ -46,13 +45,6 @@ class GraphTraining(BaseModel):
     prior_weight: float = Field(0.001, ge=0)
     seed: int = Field(0, ge=0, lt=2**32)
     progress: bool = True
-
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise EvidentiaError(f"the settings do not fit: {problems}") from error
 
 
 def train_network(

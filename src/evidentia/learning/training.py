@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.settings import Settings
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
 from evidentia.learning.modes import evaluating
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from evidentia.learning.classifier import EvidentialClassifier
 
 
-class TrainingSettings(BaseModel):
+class TrainingSettings(Settings):
     """How `EvidentialClassifier.fit` trains.
 
     Attributes:
@@ -44,8 +45,6 @@ class TrainingSettings(BaseModel):
         progress: show a progress bar on the terminal's error stream.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
-
     epochs: int = Field(30, ge=1)
     batch_size: int = Field(64, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
@@ -58,11 +57,7 @@ class TrainingSettings(BaseModel):
     progress: bool = True
 
     def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise EvidentiaError(f"the training settings do not fit: {problems}") from error
+        super().__init__(**settings)
         if self.patience is not None and self.validation is None:
             raise EvidentiaError("early stopping by patience needs validation data; give validation=(x, y)")
         if self.checkpoint is not None and self.checkpoint.is_dir():

@@ -1,0 +1,30 @@
+"""Settings with defaults and limits, whose errors are sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evidentia._support.errors import EvidentiaError
+
+
+class Settings(BaseModel):
+    """A group of settings; an unknown name or a value out of its limits is an `EvidentiaError`.
+
+    Example:
+        >>> class Oven(Settings):
+        ...     heat: float = 180.0
+        >>> Oven(heat="high")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the settings do not fit: heat: Input should be a valid number, ...
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise EvidentiaError(f"the settings do not fit: {problems}") from error
