@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_digits_report(runs: Sequence[DigitsRun], folder: Path) -> list[Path]:
-    """Write the pictures and the report into a folder, and return their paths."""
+def write_digits_report(
+    runs: Sequence[DigitsRun],
+    folder: Path,
+    further: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
+) -> list[Path]:
+    """Write the pictures and the report into a folder, and return their paths.
+
+    Args:
+        runs: what the experiment gave.
+        folder: where to; it is made if need be.
+        further: tables of other experiments for the end of the report: header and rows by their title.
+    """
     figures = {
         "uncertainties": (
             _histograms(runs),
@@ -67,6 +77,9 @@ def write_digits_report(runs: Sequence[DigitsRun], folder: Path) -> list[Path]:
         "Thresholds set on held-out known digits so that 90% of them are accepted.",
     )
     report.figure(*figures["gallery"])
+    for title, (header, rows) in (further or {}).items():
+        report.section(title)
+        report.table(header, rows)
 
     paths = []
     for name, (figure, _) in figures.items():
