@@ -8,6 +8,7 @@ Every plot is a function that draws on the axes it is given, or on a figure of i
 
 from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
 from evidentia.reports.gallery import plot_images
+from evidentia.reports.graphs import graph_pictures, plot_embedding
 from evidentia.reports.histograms import plot_histograms
 from evidentia.reports.reliability import plot_reliability
 from evidentia.reports.report import Report
@@ -18,8 +19,10 @@ from evidentia.reports.triangle import plot_opinion_triangle
 __all__ = [
     "PALETTE",
     "Report",
+    "graph_pictures",
     "new_axes",
     "new_figure",
+    "plot_embedding",
     "plot_histograms",
     "plot_images",
     "plot_opinion_triangle",
