@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
+
+from evidentia.graphs.sparse_matrix import csr
 
 
 def csr_tensor(matrix: sparse.csr_matrix[Any], dtype: torch.dtype = torch.float32) -> Tensor:
@@ -20,13 +21,11 @@ def csr_tensor(matrix: sparse.csr_matrix[Any], dtype: torch.dtype = torch.float3
         tensor([[0., 2.],
                 [0., 0.]])
     """
-    with warnings.catch_warnings():
-        # torch says once a process that CSR tensors are in beta; what is used of them here is tested.
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(np.array(matrix.data)).to(dtype),
-            size=matrix.shape,
-            check_invariants=True,
-        )
+    rows, columns = matrix.shape
+    return csr(
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(np.array(matrix.data)).to(dtype),
+        (rows, columns),
+        check=True,
+    )

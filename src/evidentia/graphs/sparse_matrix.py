@@ -101,7 +101,7 @@ class SparseMatrix:
 
     def to_dense(self) -> Tensor:
         """The matrix with its zeros."""
-        return _csr(self.crow, self.col, self.values, self.shape).to_dense()
+        return csr(self.crow, self.col, self.values, self.shape).to_dense()
 
     def _times(self, values: Tensor, dense: Tensor) -> Tensor:
         if dense.ndim != 2 or dense.shape[0] != self.shape[1]:
@@ -142,15 +142,16 @@ class _SparseProduct(torch.autograd.Function):
     def forward(ctx: Any, matrix: SparseMatrix, values: Tensor, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
         ctx.save_for_backward(values)
-        return _csr(matrix.crow, matrix.col, values, matrix.shape) @ dense
+        return csr(matrix.crow, matrix.col, values, matrix.shape) @ dense
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (values,) = ctx.saved_tensors
         crow, col, order = ctx.matrix._transposed
         rows, columns = ctx.matrix.shape
-        return None, None, _csr(crow, col, values[order], (columns, rows)) @ gradients[0]
+        return None, None, csr(crow, col, values[order], (columns, rows)) @ gradients[0]
 
 
-def _csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=False)
+def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int], *, check: bool = False) -> Tensor:
+    """A sparse CSR tensor of PyTorch's, its invariants checked if wanted."""
+    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=check)

@@ -8,10 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evidentia.opinions.special import as_double, scaled_digamma_gap
+from evidentia.opinions.special import as_double, scaled_digamma_gap, split_for_series, trigamma_excess
 
-# Above this argument the series of ln Gamma is exact to float64 rounding.
-_SERIES_FROM = 64.0
 # Below this distance from 1 the series of t ln t - t + 1 is exact to float64 rounding.
 _SERIES_WITHIN = 0.01
 
@@ -79,12 +77,9 @@ class _DirichletKL(torch.autograd.Function):
 
 def _slope(x: Tensor, y: Tensor) -> Tensor:
     """The derivative psi'(x) (x - y) less 1: with h(x) = x psi'(x) - 1, it is h - (1 + h) y / x."""
-    is_large = x > _SERIES_FROM
-    small = torch.where(is_large, torch.ones_like(x), x)
-    inverse = 1 / torch.where(is_large, x, torch.full_like(x, _SERIES_FROM))
-    square = inverse * inverse
-    series = inverse * (0.5 + inverse * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
-    h = torch.where(is_large, series, small * torch.polygamma(1, small) - 1)
+    small, large, is_large = split_for_series(x)
+    inverse = 1 / large
+    h = torch.where(is_large, inverse * trigamma_excess(inverse), small * torch.polygamma(1, small) - 1)
     return h - (1 + h) * (y / x)
 
 
@@ -110,9 +105,7 @@ def _spread(x: Tensor, y: Tensor) -> Tensor:
 
 def _log_gamma_rest(x: Tensor) -> Tensor:
     """g(x) = ln Gamma(x) - x ln x + x."""
-    is_large = x > _SERIES_FROM
-    small = torch.where(is_large, torch.ones_like(x), x)
-    large = torch.where(is_large, x, torch.full_like(x, _SERIES_FROM))
+    small, large, is_large = split_for_series(x)
     inverse = 1 / large
     square = inverse * inverse
     tail = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))

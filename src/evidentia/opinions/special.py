@@ -24,7 +24,7 @@ def scaled_digamma_gap(x: Tensor) -> Tensor:
         >>> scaled_digamma_gap(torch.tensor([0.0, 1.0, 1e30]))
         tensor([0.0000, 0.4228, 0.5000])
     """
-    small, large, is_large = _split(x)
+    small, large, is_large = split_for_series(x)
     direct = small * (torch.digamma(small + 1) - torch.log(small))
     inverse = 1 / large
     square = inverse * inverse
@@ -57,7 +57,7 @@ def log_beta(alpha: Tensor) -> Tensor:
 
 
 def _entropy_part(x: Tensor) -> Tensor:
-    small, large, is_large = _split(x)
+    small, large, is_large = split_for_series(x)
     direct = torch.lgamma(small) - (small - 1) * torch.digamma(small) + small
     inverse = 1 / large
     tail = 1 / 3 + inverse * (1 / 12 + inverse * (1 / 90 - inverse * (1 / 120 + inverse * (1 / 210 - inverse / 252))))
@@ -65,7 +65,7 @@ def _entropy_part(x: Tensor) -> Tensor:
     return torch.where(is_large, series, direct)
 
 
-def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def split_for_series(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Arguments for the direct expression and for the series, each replaced by a harmless one where not used."""
     is_large = x > _SERIES_FROM
     small = torch.where(is_large | (x <= 0), torch.ones_like(x), x)
@@ -101,17 +101,21 @@ def trigamma(x: Tensor) -> Tensor:
 
 def _trigamma_parts(x: Tensor) -> tuple[Tensor, Tensor]:
     """Logarithm of the trigamma function, and x minus its reciprocal."""
-    small, large, is_large = _split(x)
+    small, large, is_large = split_for_series(x)
     direct = trigamma(small)
     inverse = 1 / large
-    square = inverse * inverse
-    # x psi'(x) = 1 + excess / x
-    excess = 0.5 + inverse * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30)))
+    excess = trigamma_excess(inverse)
     scaled = 1 + inverse * excess
     return (
         torch.where(is_large, torch.log(scaled) - torch.log(large), torch.log(direct)),
         torch.where(is_large, excess / scaled, small - 1 / direct),
     )
+
+
+def trigamma_excess(inverse: Tensor) -> Tensor:
+    r"""$x (x \psi'(x) - 1)$ of a large x, by its series in 1/x; it falls to 1/2."""
+    square = inverse * inverse
+    return 0.5 + inverse * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30)))
 
 
 def quotient(numerator: Tensor, denominator: Tensor, otherwise: Tensor | float = 0.0) -> Tensor:
