@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia.graphs.dropout import dropout
 from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank, random_walk
 from evidentia.graphs.sparse_matrix import SparseMatrix
 
@@ -108,7 +109,7 @@ class Projection(nn.Module):
         if isinstance(x, SparseMatrix):
             return x.dropped_matmul(self.weight, rate, passes)
         inputs = x.expand(passes, -1, -1) if x.ndim == 2 else x
-        return F.dropout(inputs, rate, self.training) @ self.weight
+        return (dropout(inputs, rate) if rate else inputs) @ self.weight
 
 
 @BACKBONES.register("gcn")
@@ -226,7 +227,9 @@ class GAT(Backbone):
         largest = scores.new_full(from_source.shape, -torch.inf).scatter_reduce(1, index, scores, "amax")
         raw = torch.exp(scores - largest.detach()[:, target])
         total = torch.zeros_like(from_source).index_add(1, target, raw)
-        share = F.dropout(raw / total[:, target], self.dropout, self.training)
+        share = raw / total[:, target]
+        if self.training:
+            share = dropout(share, self.dropout)
         mixed = torch.zeros_like(values).index_add(1, target, share.unsqueeze(-1) * values[:, source])
         return mixed.flatten(-2)
 

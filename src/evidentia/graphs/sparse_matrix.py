@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.graphs.dropout import dropout
 
 # PyTorch says once that its CSR tensors are in beta; once is here, where nobody needs to hear it.
 with warnings.catch_warnings():
@@ -88,7 +88,7 @@ class SparseMatrix:
         if rate == 0:
             return (self @ dense).expand(passes, -1, -1)
         # All passes as one tall matrix: one product with it is faster than many with the parts.
-        values = F.dropout(self.values.repeat(passes), rate)
+        values = dropout(self.values.repeat(passes), rate)
         tall = self if passes == 1 else self._stacked(passes)
         return tall._times(values, dense).reshape(passes, self.shape[0], -1)
 
