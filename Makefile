@@ -35,6 +35,7 @@ docs: $(READY)   ## build the documentation into site/, warnings are errors
 bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py
 	$(BIN)/python benchmarks/graphs.py
+	$(BIN)/python benchmarks/semisup.py
 
 ci: test lint docs  ## what the continuous integration runs
 

@@ -15,8 +15,16 @@ from evidentia.learning.losses import (
     type_ii_likelihood,
 )
 from evidentia.learning.methods import METHODS, OUTLIER, DirichletMethod, FlexibleDirichlet, Method
+from evidentia.learning.modes import frozen_statistics
 from evidentia.learning.sampling import Ensemble, MCDropout, SampledClassifier, match_moments
 from evidentia.learning.training import TrainingSettings
+from evidentia.learning.weighted_batch_norm import (
+    WeightedBatchNorm1d,
+    WeightedBatchNorm2d,
+    WeightedBatchNorm3d,
+    batch_weights,
+    convert_batch_norm,
+)
 
 __all__ = [
     "ACTIVATIONS",
@@ -32,9 +40,15 @@ __all__ = [
     "Method",
     "SampledClassifier",
     "TrainingSettings",
+    "WeightedBatchNorm1d",
+    "WeightedBatchNorm2d",
+    "WeightedBatchNorm3d",
     "annealed_weight",
+    "batch_weights",
+    "convert_batch_norm",
     "cross_entropy_risk",
     "dirichlet_kl",
+    "frozen_statistics",
     "match_moments",
     "misleading_evidence",
     "prior_network_forward",

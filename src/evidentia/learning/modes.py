@@ -1,4 +1,4 @@
-"""Evaluation mode for a while, and then everything as it was."""
+"""Evaluation mode or frozen statistics for a while, and then everything as it was."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 
 @contextmanager
@@ -30,3 +31,31 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+@contextmanager
+def frozen_statistics(*models: nn.Module) -> Iterator[None]:
+    """Keep the running statistics of every batch norm as they are inside a `with` block.
+
+    In training mode, batches are still normalised by their own statistics. For passes that are no training step:
+    perturbed inputs, trial steps, validation sets; and for transforms of `torch.func`, which may change no buffer.
+    Works for plain and weighted batch norm, and with `torch.func.functional_call`.
+
+    Example:
+        >>> import torch
+        >>> norm = nn.BatchNorm1d(2)
+        >>> with frozen_statistics(norm):
+        ...     y = norm(torch.randn(5, 2) + 3)
+        >>> norm.running_mean
+        tensor([0., 0.])
+    """
+    layers = {layer for model in models for layer in model.modules() if isinstance(layer, _BatchNorm)}
+    tracked = {layer: layer.track_running_stats for layer in layers}
+    try:
+        for layer in layers:
+            # With this off, batch norm in training mode is given no buffers; in evaluation mode it uses them still.
+            layer.track_running_stats = False
+        yield
+    finally:
+        for layer, tracking in tracked.items():
+            layer.track_running_stats = tracking
