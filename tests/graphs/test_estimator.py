@@ -13,6 +13,7 @@ from evidentia import EvidentiaError, FileFormatError
 from evidentia.evaluation import auroc
 from evidentia.graphs import GRAPH_METHODS, GraphClassifier, citation_graph, ood_split
 from evidentia.graphs import training as training_module
+from evidentia.graphs.models import GraphTensors
 
 EPOCHS = 120
 
@@ -81,9 +82,9 @@ def test_a_broken_off_run_ends_where_it_would_have(
     whole = classifier().fit(data)
     path = tmp_path / "run.safetensors"
     steps = 0
-    original = training_module._validation_risk
+    original = training_module._Step.validation_risk
 
-    def interrupted(*arguments: Any) -> torch.Tensor:
+    def interrupted(*arguments: Any) -> float:
         nonlocal steps
         steps += 1
         if steps == stop_at:
@@ -91,7 +92,7 @@ def test_a_broken_off_run_ends_where_it_would_have(
         return original(*arguments)
 
     # The teacher trains first: 5 stops it, EPOCHS + 7 stops the student.
-    monkeypatch.setattr(training_module, "_validation_risk", interrupted)
+    monkeypatch.setattr(training_module._Step, "validation_risk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         classifier(checkpoint=path).fit(data)
     monkeypatch.undo()
@@ -138,6 +139,89 @@ def test_strength_propagation_keeps_every_label(data: Any) -> None:
     assert not torch.equal(plain["vacuity"], spread["vacuity"])
 
 
+def test_a_second_network_for_the_strength_keeps_every_label(data: Any, tmp_path: Path) -> None:
+    plain, split = classifier("s-bgcn-t-k").fit(data), classifier("s-bgcn-t-kw").fit(data)
+    assert split.propagation == "strength"
+    assert torch.equal(plain.predict().probs, split.predict().probs)
+    assert not torch.equal(plain.predict()["vacuity"], split.predict()["vacuity"])
+    split.save(tmp_path / "model.safetensors")
+    loaded = GraphClassifier.load(tmp_path / "model.safetensors").predict(data)
+    assert torch.equal(loaded["vacuity"], split.predict()["vacuity"])
+
+
+def test_an_ensemble_averages_networks_that_differ(data: Any, tmp_path: Path) -> None:
+    model = classifier("s-gcn", members=3).fit(data)
+    pred = model.predict()
+    outputs = model._sample("classes", model._trained())
+    assert outputs.shape[0] == 3
+    assert not torch.equal(outputs[0], outputs[1])
+    assert bool((pred["epistemic"] > 0).all())
+    model.save(tmp_path / "model.safetensors")
+    assert torch.equal(GraphClassifier.load(tmp_path / "model.safetensors").predict(data).probs, pred.probs)
+    softmax = classifier("gcn", members=2).fit(data).predict()
+    assert {"aleatoric", "epistemic"} <= set(softmax.uncertainties)
+
+
+def test_a_cached_teacher_is_found_by_other_methods_and_not_by_other_graphs(data: Any, tmp_path: Path) -> None:
+    for method in ("s-bgcn-t", "s-bgcn-t-k", "s-bgcn-t-kw"):
+        cached = classifier(method, epochs=10, cache=tmp_path).fit(data)
+        assert torch.equal(cached.predict().probs, classifier(method, epochs=10).fit(data).predict().probs)
+    assert len(list(tmp_path.iterdir())) == 1
+    other = data.clone()
+    other.x = other.x * torch.arange(1.0, 81.0)
+    classifier("s-bgcn-t", epochs=10, cache=tmp_path).fit(other)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_training_by_neighbourhoods_learns_repeats_and_resumes(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"batch_size": 30, "fanouts": (5, 5), "epochs": 60}
+    whole = classifier(**options).fit(data)
+    pred = whole.predict()
+    assert float((pred.labels == data.y)[data.test_mask].float().mean()) > 0.6
+    epochs = 0
+    original = training_module._Step.validation_risk
+
+    def interrupted(*arguments: Any) -> float:
+        nonlocal epochs
+        epochs += 1
+        if epochs == 70:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(training_module._Step, "validation_risk", interrupted)
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        classifier(checkpoint=path, **options).fit(data)
+    monkeypatch.undo()
+    resumed = classifier(checkpoint=path, **options).fit(data)
+    assert torch.equal(resumed.predict().probs, pred.probs)
+
+
+def test_a_large_graph_is_trained_by_batches_of_itself(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_module, "LARGE_GRAPH", 100)
+    monkeypatch.setattr(training_module, "USUAL_BATCH", 10)
+    batches = training_module._batches(
+        GraphTensors.build(data.x, data.edge_index), data, training_module.GraphTraining(), others=True
+    )
+    shown = list(batches.training(0))
+    assert len(shown) == -(-int(data.train_mask.sum()) // 10)
+    assert all(batch.graph.num_nodes < data.num_nodes for batch in shown)
+    labelled = torch.cat([batch.nodes[data.train_mask[batch.nodes]] for batch in shown])
+    assert torch.equal(labelled.sort().values, data.train_mask.nonzero().squeeze(-1))
+
+
+@pytest.mark.parametrize("way", ["strength", "evidence"])
+def test_evidence_can_be_propagated_in_training(way: str, data: Any) -> None:
+    inside, outside = (
+        classifier("s-bgcn-t-k", propagation=way, propagated=propagated).fit(data).predict()
+        for propagated in (True, False)
+    )
+    assert float((inside.labels == data.y)[data.test_mask].float().mean()) > 0.6
+    assert not torch.equal(inside["vacuity"], outside["vacuity"])
+
+
 def test_propagated_vacuity_finds_classes_never_shown() -> None:
     graph = citation_graph(nodes=1200, classes=6, features=150, homophily=0.9, seed=0)
     unknown = ood_split(graph, seed=0)
@@ -148,9 +232,12 @@ def test_propagated_vacuity_finds_classes_never_shown() -> None:
 
 def test_passes_in_one_batch_or_many_are_as_many(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = classifier("drop-gcn", passes=7).fit(data)
-    assert model._sample(*model._trained()).shape[0] == 7
+    in_one = model.predict()
     monkeypatch.setattr("evidentia.graphs.estimator._PASS_ENTRIES", 1)
-    assert model._sample(*model._trained()).shape[0] == 7
+    one_by_one = model.predict()
+    # Other units are dropped, so the two agree as two samples do.
+    assert float((in_one.probs - one_by_one.probs).abs().mean()) < 0.1
+    assert model._sample("classes", model._trained()).shape[0] == 7
 
 
 def test_new_nodes_are_predicted_from_features_and_neighbours(data: Any) -> None:
@@ -169,6 +256,8 @@ def test_new_nodes_are_predicted_from_features_and_neighbours(data: Any) -> None
         ({"method": "gcn", "propagation": "strength"}, "no evidence"),
         ({"propagation": "both"}, "propagation must be"),
         ({"passes": 0}, "passes"),
+        ({"members": 0}, "members"),
+        ({"propagated": True}, "needs propagation strength or evidence"),
         ({"epochs": 0}, "epochs"),
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"speed": 3}, "speed"),

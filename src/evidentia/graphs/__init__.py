@@ -3,6 +3,7 @@
 from evidentia.graphs.checks import check_graph
 from evidentia.graphs.data import load_graph
 from evidentia.graphs.estimator import GraphClassifier
+from evidentia.graphs.gpn import GPN
 from evidentia.graphs.hops import hop_counts
 from evidentia.graphs.kernel_prior import kernel_prior
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod
@@ -13,9 +14,11 @@ from evidentia.graphs.splits import author_draws, misclassification_split, ood_s
 from evidentia.graphs.synthetic import citation_graph
 from evidentia.graphs.tasks import TaskResult, run_task
 from evidentia.graphs.training import GraphTraining
+from evidentia.graphs.walk_prior import walk_prior
 
 __all__ = [
     "BACKBONES",
+    "GPN",
     "GRAPH_METHODS",
     "Backbone",
     "GraphClassifier",
@@ -36,4 +39,5 @@ __all__ = [
     "propagate_evidence",
     "propagate_strength",
     "run_task",
+    "walk_prior",
 ]

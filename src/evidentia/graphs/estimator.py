@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,11 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.graphs.checks import check_graph
-from evidentia.graphs.kernel_prior import kernel_prior
-from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod
+from evidentia.graphs.fitting import Fitting, Role
+from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod, Propagation
 from evidentia.graphs.models import BACKBONES, Backbone, GraphTensors, OwnBackbone
 from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
-from evidentia.graphs.training import EDGE_DROPOUT, GraphTraining, train_network
+from evidentia.graphs.training import EDGE_DROPOUT, GraphTraining, Spread
 from evidentia.learning.seeding import seeded
 from evidentia.opinions import MultinomialOpinion, uncertainties
 from evidentia.prediction import Prediction
@@ -24,30 +25,32 @@ from evidentia.prediction import Prediction
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-Propagation = Literal["none", "strength", "evidence", "gated"]
-
 # Numbers that the widest layer of one batch of passes may hold at once.
 _PASS_ENTRIES = 1 << 25
 
-# Teacher and student start from different weights.
-_TEACHER_SEED = 1_000_000
-
 _KIND = "graph classifier"
+
+_SPREADS: dict[str, Spread] = {"strength": propagate_strength, "evidence": propagate_evidence}
 
 
 class GraphClassifier:
     """Classifies the nodes of a graph from the labels of some, with opinions and uncertainties for all.
 
     Args:
-        method: a name of `evidentia.graphs.GRAPH_METHODS`; "s-bgcn-t-k" is the thesis' full method.
-        backbone: "gcn", "gat", "graphsage", "appnp", or a module of your own called as `module(x, edge_index)`.
+        method: a name of `evidentia.graphs.GRAPH_METHODS`; "s-bgcn-t-k" is the thesis' full method, "s-bgcn-t-kw" ours
+            for finding nodes of unknown classes.
+        backbone: "gcn", "gat", "graphsage", "appnp", or a module of your own called as `module(x, edge_index)`; by
+            default the one that the method is meant for.
         hidden: width of the hidden layer; by default the backbone's own.
         dropout: dropout rate; by default the backbone's own.
         sigma: bandwidth of the kernel prior, in hops.
         passes: how many passes a sampled prediction averages.
+        members: how many networks to train and to average, each from other weights.
         propagation: spread evidence along edges when predicting: "strength" (labels stay), "evidence" (all of it),
-            "gated" (all of it if that raises validation accuracy, else strength) or "none".
+            "gated" (all of it if that raises validation accuracy, else strength) or "none"; by default the method's.
+            It assumes that neighbours tend to be alike.
         checkpoint: a file from which a broken-off training goes on to the same end.
+        cache: a folder in which trained teachers are kept, for methods and runs that need the same one.
         settings: how to train; see `evidentia.graphs.GraphTraining`: epochs, patience, learning_rate, weight_decay,
             prior_weight (0.001 to find mistakes, 0.1 to find unknown nodes), seed, progress.
 
@@ -64,33 +67,40 @@ class GraphClassifier:
     def __init__(
         self,
         method: str = "s-bgcn-t-k",
-        backbone: str | nn.Module = "gcn",
+        backbone: str | nn.Module | None = None,
         *,
         hidden: int | None = None,
         dropout: float | None = None,
         sigma: float = 1.0,
         passes: int = 100,
-        propagation: Propagation = "none",
+        members: int = 1,
+        propagation: Propagation | None = None,
         checkpoint: str | Path | None = None,
+        cache: str | Path | None = None,
         **settings: Any,
     ) -> None:
         self.method_name = method
         self.method: GraphMethod = GRAPH_METHODS[method]
+        propagation = self.method.propagation if propagation is None else propagation
         if propagation not in get_args(Propagation):
             raise EvidentiaError(f"propagation must be one of {', '.join(get_args(Propagation))}, got {propagation!r}")
         if propagation != "none" and self.method.evidence is None:
             raise EvidentiaError(f"method {method!r} has no evidence to propagate; use propagation='none'")
-        if passes < 1:
-            raise EvidentiaError(f"passes must be at least 1, got {passes}")
-        if isinstance(backbone, str):
-            BACKBONES[backbone]
-        self.backbone = backbone
+        for name, value in (("passes", passes), ("members", members)):
+            if value < 1:
+                raise EvidentiaError(f"{name} must be at least 1, got {value}")
+        self.backbone = self.method.backbone if backbone is None else backbone
+        if isinstance(self.backbone, str):
+            BACKBONES[self.backbone]
         self.options = {name: value for name, value in (("hidden", hidden), ("dropout", dropout)) if value is not None}
-        self.sigma, self.passes, self.propagation = sigma, passes, propagation
+        self.sigma, self.passes, self.members, self.propagation = sigma, passes, members, propagation
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.cache = None if cache is None else Path(cache)
         self.settings = GraphTraining(**settings)
+        if self.settings.propagated and propagation not in _SPREADS:
+            raise EvidentiaError(f"propagated training needs propagation {' or '.join(_SPREADS)}, got {propagation!r}")
         self.history: list[dict[str, float]] = []
-        self._network: Backbone | None = None
+        self._networks = nn.ModuleDict()
         self._graph: GraphTensors | None = None
         self._spreads_classes = propagation == "evidence"
 
@@ -104,23 +114,27 @@ class GraphClassifier:
         classes = getattr(data, "num_classes", int(data.y.max()) + 1) if num_classes is None else num_classes
         check_graph(data, classes)
         graph = GraphTensors.build(data.x, data.edge_index)
-        prior = None
-        if self.method.prior:
-            prior = kernel_prior(data.edge_index, data.y, data.train_mask, classes, self.sigma)
-        teacher = self._teach(graph, data, classes) if self.method.teacher else None
-        network = self._build(graph.num_features, classes, self.settings.seed)
-        self.history = train_network(
-            network,
+        fitting = Fitting(
             self.method,
             graph,
             data,
+            classes,
             self.settings,
-            prior=prior,
-            teacher=teacher,
+            self.sigma,
+            build=lambda seed: self._build(graph.num_features, classes, seed),
+            build_teacher=lambda seed: self._build(graph.num_features, classes, seed, teacher=True),
+            spread=_SPREADS[self.propagation] if self.settings.propagated else None,
             checkpoint=self.checkpoint,
-            fingerprint=self._fingerprint(self.method_name, graph, classes),
+            cache=self.cache,
+            content=self._content(classes),
         )
-        self._network, self._graph, self.num_classes = network, graph, classes
+        trained = [fitting.train("classes", member) for member in range(self.members)]
+        self.history = [epoch for _, history in trained for epoch in history]
+        networks = nn.ModuleDict({"classes": nn.ModuleList(network for network, _ in trained)})
+        if self.method.strength_prior is not None:
+            networks["strength"] = nn.ModuleList(fitting.train("strength", index)[0] for index in range(self.members))
+        self._networks, self._graph = networks.eval(), graph
+        self._num_features, self.num_classes = graph.num_features, classes
         if self.propagation == "gated":
             self._spreads_classes = self._gate(graph, data)
         return self
@@ -132,46 +146,45 @@ class GraphClassifier:
         On another graph, or the same one with nodes added, the trained weights are used as they are: a new node gets
         its evidence from its own features and from its neighbours, and no label of the other graph is looked at.
         """
-        network, own = self._trained()
+        own = self._trained()
         graph = own if data is None else GraphTensors.build(data.x, data.edge_index)
         if graph is None:
             raise EvidentiaError("a loaded classifier has no graph of its own; give predict(data)")
-        logits = self._sample(network, graph)
+        logits = self._sample("classes", graph)
         sampled = self.method.probs(logits)
-        measured = uncertainties(sampled) if self.method.sampling != "none" else None
+        measured = uncertainties(sampled) if len(sampled) > 1 else None
         if self.method.energy:
-            measured = {"energy": propagate_energy(logits.mean(0), graph.walk)}
+            measured = {**(measured or {}), "energy": propagate_energy(logits.mean(0), graph.walk)}
         if self.method.evidence is None:
             return Prediction(sampled.mean(0), uncertainties=measured)
-        opinion = MultinomialOpinion.from_alpha(
-            self.method.alpha(self._propagate(logits.mean(0), graph)), validate=False
-        )
+        opinion = MultinomialOpinion.from_alpha(self.method.alpha(self._evidence(logits, graph)), validate=False)
         return Prediction(opinion.projected if self._spreads_classes else sampled.mean(0), opinion, measured)
 
     @torch.no_grad()
     def embed(self) -> Tensor:
-        """The first hidden layer of every node, shape `(N, hidden)`, for pictures."""
-        network, graph = self._trained()
+        """The first hidden layer of every node, shape `(N, hidden)`; of an ensemble, that of its first member."""
+        graph = self._trained()
         if graph is None:
             raise EvidentiaError("a loaded classifier has no graph of its own to embed")
-        return network.eval().hidden(graph)[0]
+        return self._members("classes")[0].hidden(graph)[0]
 
     def save(self, path: str | Path) -> None:
         """Save weights and settings to one file, whole or not at all. The code of a module of your own is not in it."""
-        network, _ = self._trained()
+        self._trained()
         content = {
             "method": self.method_name,
             "backbone": self.backbone if isinstance(self.backbone, str) else None,
             "options": self.options,
             "sigma": self.sigma,
             "passes": self.passes,
+            "members": self.members,
             "propagation": self.propagation,
             "spreads_classes": self._spreads_classes,
             "settings": self.settings.model_dump(mode="json"),
             "num_features": self._num_features,
             "num_classes": self.num_classes,
         }
-        save_tensors(path, _KIND, network.state_dict(), content)
+        save_tensors(path, _KIND, self._networks.state_dict(), content)
 
     @classmethod
     def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
@@ -192,62 +205,60 @@ class GraphClassifier:
                 chosen,
                 sigma=content["sigma"],
                 passes=content["passes"],
+                members=content["members"],
                 propagation=content["propagation"],
                 **content["options"],
                 **content["settings"],
             )
-            network = model._build(content["num_features"], content["num_classes"], seed=0)
-            network.load_state_dict(tensors)
+            model._num_features, model.num_classes = content["num_features"], content["num_classes"]
+            roles = ["classes"] + ["strength"] * (model.method.strength_prior is not None)
+            for role in roles:
+                built = (model._build(model._num_features, model.num_classes, seed=0) for _ in range(model.members))
+                model._networks[role] = nn.ModuleList(built)
+            model._networks.load_state_dict(tensors)
         except (KeyError, TypeError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not hold a whole graph classifier: {error}") from error
-        model._network, model.num_classes = network.eval(), content["num_classes"]
+        model._networks.eval()
         model._spreads_classes = content["spreads_classes"]
         return model
 
-    def _trained(self) -> tuple[Backbone, GraphTensors | None]:
-        if self._network is None:
+    def _trained(self) -> GraphTensors | None:
+        """The graph that the classifier was trained on, if it has one."""
+        if not self._networks:
             raise EvidentiaError("the classifier is not trained yet; call fit first")
-        return self._network, self._graph
+        return self._graph
 
-    def _build(self, features: int, classes: int, seed: int) -> Backbone:
-        self._num_features = features
-        if isinstance(self.backbone, nn.Module):
-            return OwnBackbone(self.backbone)
+    def _members(self, role: Role) -> list[Backbone]:
+        return cast("list[Backbone]", list(cast(nn.ModuleList, self._networks[role])))
+
+    def _build(self, features: int, classes: int, seed: int, *, teacher: bool = False) -> Backbone:
+        if isinstance(self.backbone, nn.Module) and not teacher:
+            # A copy for each member; the user's module itself stays untrained.
+            return OwnBackbone(copy.deepcopy(self.backbone))
+        name = self.backbone if isinstance(self.backbone, str) else "gcn"
         with seeded(seed, -1):
-            return BACKBONES[self.backbone](features, classes, **self.options)
+            return BACKBONES[name](features, classes, **self.options)
 
-    def _teach(self, graph: GraphTensors, data: Data, classes: int) -> Tensor:
-        """Class probabilities of a plain network trained before."""
-        if isinstance(self.backbone, nn.Module):
-            network: Backbone = BACKBONES["gcn"](graph.num_features, classes)
-        else:
-            network = self._build(graph.num_features, classes, self.settings.seed + _TEACHER_SEED)
-        path = self.checkpoint
-        train_network(
-            network,
-            GRAPH_METHODS["gcn"],
-            graph,
-            data,
-            self.settings,
-            checkpoint=None if path is None else path.with_name(f"{path.stem}.teacher{path.suffix}"),
-            fingerprint=self._fingerprint("gcn", graph, classes),
-        )
-        with torch.no_grad():
-            probs: Tensor = network(graph)[0].softmax(-1)
-        return probs
+    def _content(self, classes: int) -> dict[str, Any]:
+        """What the networks are, for checkpoints to be known by."""
+        name = self.backbone if isinstance(self.backbone, str) else type(self.backbone).__name__
+        return {"backbone": name, "options": self.options, "classes": classes}
 
-    def _fingerprint(self, method: str, graph: GraphTensors, classes: int) -> dict[str, Any]:
-        return {
-            "method": method,
-            "backbone": self.backbone if isinstance(self.backbone, str) else type(self.backbone).__name__,
-            "options": self.options,
-            "sigma": self.sigma,
-            "graph": [graph.num_nodes, graph.num_features, graph.edge_index.shape[1], classes],
-            **self.settings.model_dump(mode="json", exclude={"progress"}),
-        }
+    def _evidence(self, logits: Tensor, graph: GraphTensors) -> Tensor:
+        """Log evidence of every node, shape `(N, K)`: for what, how much, and what neighbours add to it."""
+        mean = logits.mean(0)
+        if "strength" in self._networks:
+            amount = self._sample("strength", graph).mean(0).logsumexp(-1, keepdim=True)
+            mean = mean + amount - mean.logsumexp(-1, keepdim=True)
+        if self.propagation == "none":
+            return mean
+        return _SPREADS["evidence" if self._spreads_classes else "strength"](mean, graph.walk)
 
-    def _sample(self, network: Backbone, graph: GraphTensors) -> Tensor:
-        """Logits of shape `(passes, N, K)`; a single pass without dropout if the method does not sample."""
+    def _sample(self, role: Role, graph: GraphTensors) -> Tensor:
+        """Logits of shape `(members * passes, N, K)`; single passes without dropout if the method does not sample."""
+        return torch.cat([self._sample_network(network, graph) for network in self._members(role)])
+
+    def _sample_network(self, network: Backbone, graph: GraphTensors) -> Tensor:
         if self.method.sampling == "none":
             logits: Tensor = network.eval()(graph)
             return logits
@@ -264,17 +275,10 @@ class GraphClassifier:
         network.eval()
         return torch.cat(parts)
 
-    def _propagate(self, logits: Tensor, graph: GraphTensors) -> Tensor:
-        if self.propagation == "none":
-            return logits
-        spread = propagate_evidence if self._spreads_classes else propagate_strength
-        return spread(logits, graph.walk)
-
     @torch.no_grad()
     def _gate(self, graph: GraphTensors, data: Data) -> bool:
         """Whether spreading all evidence raises the accuracy on the validation nodes."""
-        network, _ = self._trained()
-        logits = self._sample(network, graph).mean(0)
+        logits = self._sample("classes", graph).mean(0)
         before, after = (
             int((values.argmax(-1) == data.y)[data.val_mask].sum())
             for values in (logits, propagate_evidence(logits, graph.walk))

@@ -9,13 +9,22 @@ import torch
 from torch import Tensor
 
 from evidentia._support.registry import Registry
-from evidentia.learning import ACTIVATIONS, dirichlet_kl, squared_error_risk
+from evidentia.learning import ACTIVATIONS, cross_entropy_risk, dirichlet_kl, squared_error_risk
 from evidentia.learning.losses import as_probabilities
+from evidentia.opinions.special import as_double, dirichlet_entropy
 
 Sampling = Literal["none", "dropout", "dropedge"]
+Prior = Literal["hops", "walk"]
+Propagation = Literal["none", "strength", "evidence", "gated"]
 
 # A prior network's target for its training nodes: evidence 50 for the right class over a base of 1.1.
 _DPN_PRECISION, _DPN_BASE = 50.0, 1.1
+
+# A posterior network is drawn so much towards a spread-out Dirichlet.
+_ENTROPY_WEIGHT = 1e-4
+
+# What a posterior network says is far below this; the bound is for what no network says.
+_LOG_COUNT_LIMIT = 60.0
 
 # The teacher counts for more and more over so many epochs.
 _TEACHER_RAMP = 200.0
@@ -27,24 +36,35 @@ class GraphMethod:
 
     Attributes:
         summary: what it is, in a line.
-        evidence: how outputs become evidence; None for a softmax.
+        evidence: how outputs become evidence: an activation's name, or "log-counts" if they are its logarithms; None
+            for a softmax.
         risk: what a training node costs.
         sampling: whether predictions are averaged over passes with dropout, or with dropout and dropped edges.
         teacher: whether the class probabilities are drawn towards those of a plain network trained before.
-        prior: whether the Dirichlet is drawn towards the kernel prior of the graph.
+        prior: what the Dirichlet is drawn to: the kernel prior by hops, the prior by random walks, or nothing.
+        strength_prior: what a second network is drawn to, strongly, which then says how much evidence there is while
+            the first says for what; None if one network says both.
         energy: whether a softmax network's propagated energy is given as an uncertainty.
+        backbone: the network that the method is meant for.
+        propagation: how evidence is spread along edges when predicting, unless the user says otherwise.
     """
 
     summary: str
     evidence: str | None = None
-    risk: Literal["cross-entropy", "squared-error", "prior-network"] = "cross-entropy"
+    risk: Literal["cross-entropy", "squared-error", "prior-network", "expected-cross-entropy"] = "cross-entropy"
     sampling: Sampling = "none"
     teacher: bool = False
-    prior: bool = False
+    prior: Prior | None = None
+    strength_prior: Prior | None = None
     energy: bool = False
+    backbone: str = "gcn"
+    propagation: Propagation = "none"
 
     def alpha(self, logits: Tensor) -> Tensor:
         """Dirichlet parameters, evidence + 1."""
+        if self.evidence == "log-counts":
+            # The exp of the activations bends from 10 on, and the ratios of two large counts would go with it.
+            return torch.exp(logits.clamp(max=_LOG_COUNT_LIMIT)) + 1
         return ACTIVATIONS[self.evidence or "exp"](logits) + 1
 
     def probs(self, logits: Tensor) -> Tensor:
@@ -61,6 +81,9 @@ class GraphMethod:
         alpha = self.alpha(logits)
         if self.risk == "squared-error":
             return squared_error_risk(alpha, target)
+        if self.risk == "expected-cross-entropy":
+            spread = dirichlet_entropy(as_double(alpha)).to(alpha.dtype)
+            return cross_entropy_risk(alpha, target) - _ENTROPY_WEIGHT * spread
         wanted = _DPN_BASE + _DPN_PRECISION * as_probabilities(target, alpha)
         return dirichlet_kl(alpha, wanted) / _DPN_PRECISION
 
@@ -99,7 +122,20 @@ for _name, _method in {
     "s-bgcn": GraphMethod("s-gcn, MC dropout", "exp", "squared-error", "dropout"),
     "s-bgcn-t": GraphMethod("s-bgcn, teacher", "exp", "squared-error", "dropout", teacher=True),
     "s-bgcn-t-k": GraphMethod(
-        "s-bgcn, teacher, kernel prior", "exp", "squared-error", "dropout", teacher=True, prior=True
+        "s-bgcn, teacher, kernel prior", "exp", "squared-error", "dropout", teacher=True, prior="hops"
+    ),
+    "s-bgcn-t-kw": GraphMethod(
+        "s-bgcn-t-k, strength of evidence by a second network with a random-walk prior, spread along edges",
+        *("exp", "squared-error", "dropout"),
+        teacher=True,
+        prior="hops",
+        strength_prior="walk",
+        propagation="strength",
+    ),
+    "gpn": GraphMethod(
+        "posterior network: density of the latent, spread by PageRank",
+        *("log-counts", "expected-cross-entropy"),
+        backbone="gpn",
     ),
 }.items():
     GRAPH_METHODS.register(_name)(_method)

@@ -64,6 +64,11 @@ class GraphTensors:
         """The matrix that averages over neighbours."""
         return random_walk(self.edge_index, self.num_nodes)
 
+    def subgraph(self, nodes: Tensor, edge_index: Tensor) -> GraphTensors:
+        """The features of some nodes, with edges in the numbers of `nodes`."""
+        features = self.features
+        return GraphTensors(features.rows(nodes) if isinstance(features, SparseMatrix) else features[nodes], edge_index)
+
     def without_edges(self, rate: float) -> GraphTensors:
         """DropEdge: every undirected edge left out with probability `rate`."""
         source, target = self.edge_index
@@ -78,6 +83,12 @@ class Backbone(nn.Module, ABC):
     """A graph network; `first` holds the parameters of its first layer, which alone are decayed."""
 
     first: nn.Module
+
+    def start_training(self, labels: Tensor) -> None:
+        """Told the labels of the training nodes before the first epoch."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Told the number of an epoch, from 0, before it."""
 
     @abstractmethod
     def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:

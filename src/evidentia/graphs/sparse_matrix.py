@@ -99,6 +99,14 @@ class SparseMatrix:
         share = torch.where(total != 0, total, torch.ones_like(total))[row]
         return SparseMatrix(self.crow, self.col, self.values / share, self.shape)
 
+    def rows(self, index: Tensor) -> SparseMatrix:
+        """Some rows, in the order given."""
+        counts = self.crow.diff()[index]
+        crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        shift = torch.repeat_interleave(self.crow[:-1][index] - crow[:-1], counts)
+        places = torch.arange(len(shift), device=shift.device) + shift
+        return SparseMatrix(crow, self.col[places], self.values[places], (len(index), self.shape[1]))
+
     def to_dense(self) -> Tensor:
         """The matrix with its zeros."""
         return csr(self.crow, self.col, self.values, self.shape).to_dense()

@@ -1,9 +1,12 @@
-"""Full-batch training of a graph network: seeded, stoppable, resumable."""
+"""Training of a graph network, on the whole graph or by batches: seeded, stoppable, resumable."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from pydantic import Field
@@ -13,13 +16,18 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.settings import Settings
+from evidentia.graphs.batches import LARGE_GRAPH, USUAL_BATCH, Batch, Neighbourhoods, WholeGraph
 from evidentia.graphs.methods import GraphMethod
 from evidentia.graphs.models import Backbone, GraphTensors
+from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.seeding import seeded
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+# Outputs and the walk of their graph to outputs.
+Spread: TypeAlias = Callable[[Tensor, SparseMatrix], Tensor]
 
 # The share of edges that DropEdge leaves out, in training and in every sampled pass.
 EDGE_DROPOUT = 0.1
@@ -33,7 +41,12 @@ class GraphTraining(Settings):
         patience: stop after so many epochs without a better validation loss, and return to the best; None trains on.
         learning_rate: of Adam.
         weight_decay: on the first layer.
-        prior_weight: how strongly the kernel prior draws.
+        prior_weight: how strongly the prior draws.
+        strength_weight: how strongly the strength prior draws the second network of methods that have one.
+        batch_size: training nodes a step, with drawn neighbourhoods; by default the whole graph, or 1,024 where it has
+            more than 200,000 nodes.
+        fanouts: how many neighbours to draw at most for a batch, hop by hop.
+        propagated: spread evidence along edges in training too, as it will be when predicting.
         seed: fixes all randomness.
         progress: show a progress bar on the terminal's error stream.
     """
@@ -43,6 +56,10 @@ class GraphTraining(Settings):
     learning_rate: float = Field(0.01, gt=0)
     weight_decay: float = Field(5e-4, ge=0)
     prior_weight: float = Field(0.001, ge=0)
+    strength_weight: float = Field(1.0, ge=0)
+    batch_size: int | None = Field(None, ge=1)
+    fanouts: tuple[int, ...] = (10, 10)
+    propagated: bool = False
     seed: int = Field(0, ge=0, lt=2**32)
     progress: bool = True
 
@@ -56,6 +73,7 @@ def train_network(
     *,
     prior: Tensor | None = None,
     teacher: Tensor | None = None,
+    spread: Spread | None = None,
     checkpoint: Path | None = None,
     fingerprint: dict[str, Any],
 ) -> list[dict[str, float]]:
@@ -69,35 +87,37 @@ def train_network(
         settings: how to train.
         prior: Dirichlet parameters to be drawn to, shape `(N, K)`.
         teacher: class probabilities to be drawn to, shape `(N, K)`.
+        spread: what spreads outputs along edges before they are scored.
         checkpoint: a file written after every epoch, from which a broken-off run goes on to the same end.
         fingerprint: what a checkpoint must have been made with to be taken up.
     """
+    network.start_training(data.y[data.train_mask])
     optimizer = _optimizer(network, settings)
     state = Checkpoint(network, optimizer)
     if checkpoint is not None and checkpoint.exists():
         state.load(checkpoint, fingerprint)
+    batches = _batches(graph, data, settings, others=prior is not None or teacher is not None)
+    step = _Step(network, method, data, settings.prior_weight, prior, teacher, spread)
     with Progress(console=Console(stderr=True), transient=True, disable=not settings.progress) as bar:
         task = bar.add_task(method.summary, total=settings.epochs, completed=state.epoch)
         while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
+            losses = []
             with seeded(settings.seed, state.epoch, data.y.device):
                 network.train()
-                shown = graph.without_edges(EDGE_DROPOUT) if method.sampling == "dropedge" else graph
-                loss = method.loss(
-                    network(shown)[0],
-                    data.y,
-                    data.train_mask,
-                    state.epoch,
-                    prior=prior,
-                    prior_weight=settings.prior_weight,
-                    teacher=teacher,
-                )
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-            watched = _validation_risk(network, method, graph, data)
-            if not bool(torch.isfinite(loss)) or not bool(torch.isfinite(watched)):
+                network.start_epoch(state.epoch)
+                for batch in batches.training(state.epoch):
+                    loss = step.loss(batch, state.epoch)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.detach())
+            record = {
+                "loss": torch.stack(losses).mean().item(),
+                "validation_loss": step.validation_risk(batches.validation()),
+            }
+            if not all(math.isfinite(value) for value in record.values()):
                 raise EvidentiaError(f"the loss became NaN or infinite in epoch {state.epoch}; lower the learning rate")
-            state.finish_epoch({"loss": loss.item(), "validation_loss": watched.item()})
+            state.finish_epoch(record)
             if checkpoint is not None:
                 state.save(checkpoint, fingerprint)
             bar.update(task, completed=state.epoch)
@@ -107,6 +127,63 @@ def train_network(
     return state.history
 
 
+@dataclass(frozen=True)
+class _Step:
+    """What a batch costs."""
+
+    network: Backbone
+    method: GraphMethod
+    data: Data
+    prior_weight: float
+    prior: Tensor | None
+    teacher: Tensor | None
+    spread: Spread | None
+
+    def loss(self, batch: Batch, epoch: int) -> Tensor:
+        """The loss of a training step."""
+        dropping = self.method.sampling == "dropedge"
+        shown = batch.graph.without_edges(EDGE_DROPOUT) if dropping else batch.graph
+        nodes = batch.nodes
+        return self.method.loss(
+            self._logits(shown, nodes),
+            self.data.y[nodes],
+            self.data.train_mask[nodes],
+            epoch,
+            prior=None if self.prior is None else self.prior[nodes],
+            prior_weight=self.prior_weight,
+            teacher=None if self.teacher is None else self.teacher[nodes],
+        )
+
+    @torch.no_grad()
+    def validation_risk(self, batches: Iterable[Batch]) -> float:
+        """The mean risk of the validation nodes."""
+        self.network.eval()
+        risks = []
+        for batch in batches:
+            watched = self.data.val_mask[batch.nodes]
+            logits = self._logits(batch.graph, batch.nodes)[watched]
+            risks.append(self.method.node_risk(logits, self.data.y[batch.nodes][watched]))
+        return float(torch.cat(risks).mean())
+
+    def _logits(self, graph: GraphTensors, nodes: Tensor) -> Tensor:
+        logits: Tensor = self.network(graph)[0]
+        return (logits if self.spread is None else self.spread(logits, graph.walk))[: len(nodes)]
+
+
+def _batches(graph: GraphTensors, data: Data, settings: GraphTraining, *, others: bool) -> WholeGraph | Neighbourhoods:
+    size = settings.batch_size
+    if size is None and graph.num_nodes > LARGE_GRAPH:
+        size = USUAL_BATCH
+    if size is None:
+        return WholeGraph(graph)
+    if settings.propagated:
+        raise EvidentiaError(
+            "evidence cannot be propagated in training by batches, which hold few neighbours; "
+            "leave out propagated, or batch_size for a graph that fits into memory"
+        )
+    return Neighbourhoods(graph, data, size, settings.fanouts, settings.seed, others=others)
+
+
 def _optimizer(network: Backbone, settings: GraphTraining) -> torch.optim.Optimizer:
     """Adam, with weight decay on the first layer alone."""
     decayed = list(network.first.parameters())
@@ -114,13 +191,6 @@ def _optimizer(network: Backbone, settings: GraphTraining) -> torch.optim.Optimi
     rest = [parameter for parameter in network.parameters() if id(parameter) not in known]
     groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": settings.weight_decay}]
     return torch.optim.Adam([*groups, {"params": rest}] if rest else groups, lr=settings.learning_rate)
-
-
-@torch.no_grad()
-def _validation_risk(network: Backbone, method: GraphMethod, graph: GraphTensors, data: Data) -> Tensor:
-    network.eval()
-    logits = network(graph)[0]
-    return method.node_risk(logits[data.val_mask], data.y[data.val_mask]).mean()
 
 
 def _out_of_patience(state: Checkpoint, patience: int | None) -> bool:
