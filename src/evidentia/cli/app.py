@@ -89,15 +89,24 @@ def graph(
     method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
     task: Annotated[_Task, typer.Option(help="What to find.")] = _Task.MISCLASSIFICATION,
     protocol: Annotated[_Protocol, typer.Option(help="Which nodes to test on.")] = _Protocol.CLEAN,
-    backbone: Annotated[str, typer.Option(help="gcn, gat, graphsage or appnp.")] = "gcn",
-    propagation: Annotated[_Propagation, typer.Option(help="Spread evidence along edges.")] = _Propagation.NONE,
+    backbone: Annotated[str | None, typer.Option(help="gcn, gat, graphsage, appnp; else the method's own.")] = None,
+    propagation: Annotated[
+        _Propagation | None, typer.Option(help="Spread evidence along edges; else the method's own way.")
+    ] = None,
+    members: Annotated[int, typer.Option(min=1, help="How many networks to average.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 10,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder to keep trained teachers in.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """Classify the nodes of a graph, and score the uncertainties at finding mistakes or unknown classes."""
     from evidentia.cli.graph import run_graph
 
-    options = {"backbone": backbone, "propagation": propagation.value}
+    options = {
+        "backbone": backbone,
+        "propagation": None if propagation is None else propagation.value,
+        "members": members,
+        "cache": None if cache is None else str(cache),
+    }
     run_graph(data, method, task.value, protocol.value, range(first_seed, first_seed + seeds), data_root, json, options)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from evidentia.experiments import published_figure
 from evidentia.experiments.record import RunRecord
 from evidentia.graphs import citation_graph, load_graph
 from evidentia.graphs.tasks import GraphTask, Protocol, run_task
@@ -39,21 +40,41 @@ def run_graph(
             record.add(seed, asdict(result))
             bar.advance(bar_task)
     summary = record.summary()
-    _print(summary, f"{name}, {task}, {method}: mean ± sd over {len(seeds)} seeds, %")
+    _print(
+        summary, f"{name}, {task}, {method}: mean ± sd over {len(seeds)} seeds, %", f"graph-{task}", f"{name}/{method}"
+    )
     if json_file is not None:
         record.save(json_file)
 
 
-def _print(summary: dict[str, Any], title: str) -> None:
+def _print(summary: dict[str, Any], title: str, published_table: str, published_row: str) -> None:
     mean, std = summary["mean"], summary["std"]
+    figures = {
+        column: found.value
+        for column in ["accuracy", *(f"{kind}.{name}" for kind in ("auroc", "aupr") for name in mean["auroc"])]
+        if (found := published_figure(published_table, published_row, column)) is not None
+    }
     table = Table(title=title, title_justify="left", title_style="bold", header_style="")
-    for index, heading in enumerate(("uncertainty", "AUROC", "AUPR")):
-        table.add_column(heading, justify="right" if index else "left")
+    headings = (
+        ["uncertainty", "AUROC", "published", "AUPR", "published"] if figures else ["uncertainty", "AUROC", "AUPR"]
+    )
+    for index, heading in enumerate(headings):
+        dim = "dim" if heading == "published" else None
+        table.add_column(heading, justify="right" if index else "left", style=dim)
     for name in mean["auroc"]:
-        cells = (f"{100 * mean[kind][name]:.1f} ± {100 * std[kind][name]:.1f}" for kind in ("auroc", "aupr"))
+        cells = []
+        for kind in ("auroc", "aupr"):
+            cells.append(f"{100 * mean[kind][name]:.1f} ± {100 * std[kind][name]:.1f}")
+            if figures:
+                cells.append(_published(figures.get(f"{kind}.{name}")))
         table.add_row(name, *cells)
     console = Console()
     console.print(table)
-    console.print(f"accuracy {100 * mean['accuracy']:.1f} ± {100 * std['accuracy']:.1f}", highlight=False)
+    beside = f" (published {figures['accuracy']:.1f})" if "accuracy" in figures else ""
+    console.print(f"accuracy {100 * mean['accuracy']:.1f} ± {100 * std['accuracy']:.1f}{beside}", highlight=False)
     cost = f"{summary['wall_seconds']:.0f} s, {summary['peak_memory_bytes'] / 1e6:.0f} MB at most"
     console.print(cost, style="dim", highlight=False)
+
+
+def _published(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"

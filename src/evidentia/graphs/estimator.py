@@ -248,8 +248,10 @@ class GraphClassifier:
         """Log evidence of every node, shape `(N, K)`: for what, how much, and what neighbours add to it."""
         mean = logits.mean(0)
         if "strength" in self._networks:
-            amount = self._sample("strength", graph).mean(0).logsumexp(-1, keepdim=True)
-            mean = mean + amount - mean.logsumexp(-1, keepdim=True)
+            own = mean.logsumexp(-1, keepdim=True)
+            other = self._sample("strength", graph).mean(0).logsumexp(-1, keepdim=True)
+            # The geometric mean of what both networks say there is: where one is misled, the other seldom is.
+            mean = mean + (other - own) / 2
         if self.propagation == "none":
             return mean
         return _SPREADS["evidence" if self._spreads_classes else "strength"](mean, graph.walk)

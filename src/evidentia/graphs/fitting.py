@@ -82,7 +82,10 @@ class Fitting:
             checkpoint=self._beside("" if (role, member) == ("classes", 0) else f".{role}{member}"),
             fingerprint={
                 **self._fingerprint(self.settings),
-                **{"method": asdict(self.method), "sigma": self.sigma, "role": role, "member": member},
+                "method": asdict(self.method),
+                "sigma": self.sigma,
+                "role": role,
+                "member": member,
             },
         )
         return network, history

@@ -42,8 +42,8 @@ class GraphMethod:
         sampling: whether predictions are averaged over passes with dropout, or with dropout and dropped edges.
         teacher: whether the class probabilities are drawn towards those of a plain network trained before.
         prior: what the Dirichlet is drawn to: the kernel prior by hops, the prior by random walks, or nothing.
-        strength_prior: what a second network is drawn to, strongly, which then says how much evidence there is while
-            the first says for what; None if one network says both.
+        strength_prior: what a second network is drawn to, strongly: the first alone says for which classes there is
+            evidence, both say how much, by their geometric mean; None if there is one network only.
         energy: whether a softmax network's propagated energy is given as an uncertainty.
         backbone: the network that the method is meant for.
         propagation: how evidence is spread along edges when predicting, unless the user says otherwise.

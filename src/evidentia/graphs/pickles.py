@@ -121,6 +121,15 @@ def read_edges(payload: bytes, path: Path) -> tuple[Array, Array, int]:
         raise FileFormatError(f"a node in {path} has a number too large for any graph") from error
 
 
+def read_record(payload: bytes, path: Path) -> dict[str, Any]:
+    """The dictionary in a pickle, such as a batch of CIFAR: its arrays as arrays, all other values as they are."""
+    found = _unpickle(payload, path, _ARRAY_NAMES)
+    if not isinstance(found, dict) or not all(isinstance(name, str | bytes) for name in found):
+        raise FileFormatError(f"{path} must hold a dictionary of named values, got {_kind(found)}")
+    named = {name.decode("latin1") if isinstance(name, bytes) else name: value for name, value in found.items()}
+    return {name: _array(value, path) if isinstance(value, _Inert) else value for name, value in named.items()}
+
+
 class _Unpickler(pickle.Unpickler):
     def __init__(self, payload: bytes, path: Path, names: dict[tuple[str, str], type]) -> None:
         # Python 2 wrote these files; latin1 keeps the bytes of its strings.
@@ -152,7 +161,7 @@ def _check_operations(payload: bytes, path: Path, names: dict[tuple[str, str], t
             raise _forbidden(path, str(argument).replace(" ", "."), names)
         if operation.name not in _OPERATIONS:
             raise FileFormatError(
-                f"{path} uses the pickle operation {operation.name}, which no Planetoid file needs: "
+                f"{path} uses the pickle operation {operation.name}, which no file of this kind needs: "
                 "it was not read, and nothing in it was run; fetch it from a source you trust"
             )
         # The memo is a table as long as its largest number.
