@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evidentia.graphs.methods import GRAPH_METHODS
-from evidentia.learning import dirichlet_kl, squared_error_risk
+from evidentia.learning import DivergenceTo, dirichlet_kl, squared_error_risk
 
 NODES, CLASSES = 10, 3
 
@@ -17,10 +17,23 @@ def nodes() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return torch.randn(NODES, CLASSES), torch.randint(0, CLASSES, (NODES,)), torch.arange(NODES) < 4
 
 
-def _loss(name: str, nodes: tuple[torch.Tensor, ...], epoch: int = 0, **parts: torch.Tensor) -> torch.Tensor:
+def _loss(
+    name: str,
+    nodes: tuple[torch.Tensor, ...],
+    epoch: int = 0,
+    prior: torch.Tensor | None = None,
+    teacher: torch.Tensor | None = None,
+) -> torch.Tensor:
     logits, y, train = nodes
-    parts = {"prior": None, "teacher": None, **parts}
-    return GRAPH_METHODS[name].loss(logits, y, train, epoch, prior_weight=0.1, **parts)
+    return GRAPH_METHODS[name].loss(
+        logits,
+        y,
+        train,
+        epoch,
+        divergence=None if prior is None else DivergenceTo(prior),
+        prior_weight=0.1,
+        teacher=None if teacher is None else teacher.clamp(min=1e-12).log(),
+    )
 
 
 def test_the_full_loss_is_the_thesis_joint_loss(nodes: tuple[torch.Tensor, ...]) -> None:
@@ -67,7 +80,8 @@ def test_softmax_methods_use_the_cross_entropy(nodes: tuple[torch.Tensor, ...]) 
 def test_extreme_outputs_give_finite_losses_and_gradients(name: str) -> None:
     logits = torch.tensor([[1e4, -1e4, 0.0], [0.0, 0.0, 0.0], [-1e4, -1e4, -1e4]], requires_grad=True)
     y, train = torch.tensor([1, 0, 2]), torch.tensor([True, True, True])
-    loss = _loss(name, (logits, y, train), epoch=10, prior=torch.ones(3, 3), teacher=torch.eye(3))
+    prior = None if GRAPH_METHODS[name].evidence is None else torch.ones(3, 3)
+    loss = _loss(name, (logits, y, train), epoch=10, prior=prior, teacher=torch.eye(3))
     loss.backward()
     assert bool(loss.isfinite())
     assert logits.grad is not None

@@ -17,9 +17,12 @@ def _matrix(seed: int, rows: int, columns: int, share: float = 0.3) -> torch.Ten
     return values * (torch.rand(rows, columns, generator=generator) < share)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 12), st.integers(1, 5))
-def test_product_and_gradient_equal_the_dense_ones(seed: int, rows: int, columns: int, width: int) -> None:
-    dense = _matrix(seed, rows, columns)
+# Few and many stored values: the two are multiplied in different ways.
+@given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 12), st.integers(1, 5), st.sampled_from([0.05, 0.3]))
+def test_product_and_gradient_equal_the_dense_ones(
+    seed: int, rows: int, columns: int, width: int, share: float
+) -> None:
+    dense = _matrix(seed, rows, columns, share)
     weight = _matrix(seed + 1, columns, width, 1.0).requires_grad_()
     product = SparseMatrix.from_tensor(dense) @ weight
     torch.testing.assert_close(product, dense @ weight)
@@ -40,8 +43,9 @@ def test_entries_at_the_same_place_add_up() -> None:
     assert matrix.to_dense().tolist() == [[0.0, 2.0], [1.0, 0.0]]
 
 
-def test_dropout_drops_stored_values_only_and_keeps_the_mean() -> None:
-    dense = _matrix(3, 5, 7).float()
+@pytest.mark.parametrize("share", [0.08, 0.3])
+def test_dropout_drops_stored_values_only_and_keeps_the_mean(share: float) -> None:
+    dense = _matrix(3, 5, 7, share).float()
     matrix = SparseMatrix.from_tensor(dense)
     products = matrix.dropped_matmul(torch.eye(7), rate=0.4, passes=4000)
     assert products.shape == (4000, 5, 7)
@@ -91,3 +95,9 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 def test_dtype_moves() -> None:
     assert (SparseMatrix.from_tensor(torch.eye(2)).to(torch.float64) @ torch.eye(2).double()).dtype == torch.float64
+
+
+def test_rows_in_any_order() -> None:
+    dense = _matrix(4, 6, 5)
+    index = torch.tensor([4, 0, 0, 5])
+    torch.testing.assert_close(SparseMatrix.from_tensor(dense).rows(index).to_dense(), dense[index])

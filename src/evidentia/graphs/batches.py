@@ -29,18 +29,26 @@ class Batch:
 
     Attributes:
         graph: the whole graph or a part of it.
-        nodes: numbers in the whole graph.
+        nodes: numbers in the whole graph; None if the batch is all of it.
     """
 
     graph: GraphTensors
-    nodes: Tensor
+    nodes: Tensor | None = None
+
+    def of(self, values: Tensor) -> Tensor:
+        """Those of the values, one for each node of the whole graph, that the batch is about."""
+        return values if self.nodes is None else values[self.nodes]
+
+    def outputs(self, values: Tensor) -> Tensor:
+        """Those of a network's outputs that stand for nodes; the others were neighbours."""
+        return values if self.nodes is None else values[: len(self.nodes)]
 
 
 class WholeGraph:
     """One batch an epoch: everything."""
 
     def __init__(self, graph: GraphTensors) -> None:
-        self._batch = Batch(graph, torch.arange(graph.num_nodes, device=graph.edge_index.device))
+        self._batch = Batch(graph)
 
     def training(self, epoch: int) -> Iterator[Batch]:
         """The whole graph."""

@@ -117,6 +117,7 @@ class Fitting:
                 settings,
                 checkpoint=path,
                 fingerprint=fingerprint,
+                watch=False,
             )
             with torch.no_grad():
                 self._teacher = network(self.graph)[0].softmax(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,16 +77,7 @@ class GraphMethod:
 
     def node_risk(self, logits: Tensor, target: Tensor) -> Tensor:
         """What each labelled node costs."""
-        if self.risk == "cross-entropy":
-            return torch.nn.functional.cross_entropy(logits, target, reduction="none")
-        alpha = self.alpha(logits)
-        if self.risk == "squared-error":
-            return squared_error_risk(alpha, target)
-        if self.risk == "expected-cross-entropy":
-            spread = dirichlet_entropy(as_double(alpha)).to(alpha.dtype)
-            return cross_entropy_risk(alpha, target) - _ENTROPY_WEIGHT * spread
-        wanted = _DPN_BASE + _DPN_PRECISION * as_probabilities(target, alpha)
-        return dirichlet_kl(alpha, wanted) / _DPN_PRECISION
+        return self._risk(logits if self.evidence is None else self.alpha(logits), target)
 
     def loss(
         self,
@@ -93,20 +85,43 @@ class GraphMethod:
         target: Tensor,
         train: Tensor,
         epoch: int,
-        prior: Tensor | None,
+        divergence: Callable[[Tensor], Tensor] | None,
         prior_weight: float,
         teacher: Tensor | None,
     ) -> Tensor:
-        """The mean risk of the training nodes, and what draws all nodes to the prior and to the teacher."""
-        total = self.node_risk(logits[train], target[train]).mean()
-        if prior is not None:
-            total = total + prior_weight * dirichlet_kl(self.alpha(logits), prior).mean()
+        """The mean risk of the training nodes, and what draws all nodes to the prior and to the teacher.
+
+        Args:
+            logits: what the network says of all nodes.
+            target: their classes.
+            train: which of them are training nodes.
+            epoch: counted from 0.
+            divergence: how far Dirichlets are from the prior.
+            prior_weight: how strongly that draws.
+            teacher: log probabilities of the classes.
+        """
+        outputs = logits if self.evidence is None else self.alpha(logits)
+        total = self._risk(outputs[train], target[train]).mean()
+        if divergence is not None:
+            total = total + prior_weight * divergence(outputs).mean()
         if teacher is not None:
-            probs = self.probs(logits)
+            probs = outputs.softmax(-1) if self.evidence is None else outputs / outputs.sum(-1, keepdim=True)
             # Clamped, because the slope of p ln p is infinite at 0.
-            gap = (probs * (probs.clamp(min=1e-12).log() - teacher.clamp(min=1e-12).log())).sum(-1)
+            gap = (probs * (probs.clamp(min=1e-12).log() - teacher)).sum(-1)
             total = total + min(1.0, epoch / _TEACHER_RAMP) * gap.mean()
         return total
+
+    def _risk(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """The risk of logits, or of Dirichlet parameters where there is evidence."""
+        if self.risk == "cross-entropy":
+            return torch.nn.functional.cross_entropy(outputs, target, reduction="none")
+        if self.risk == "squared-error":
+            return squared_error_risk(outputs, target)
+        if self.risk == "expected-cross-entropy":
+            spread = dirichlet_entropy(as_double(outputs)).to(outputs.dtype)
+            return cross_entropy_risk(outputs, target) - _ENTROPY_WEIGHT * spread
+        wanted = _DPN_BASE + _DPN_PRECISION * as_probabilities(target, outputs)
+        return dirichlet_kl(outputs, wanted) / _DPN_PRECISION
 
 
 GRAPH_METHODS: Registry[GraphMethod] = Registry("graph method")

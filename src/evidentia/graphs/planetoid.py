@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from evidentia._support.errors import FileFormatError
-from evidentia.graphs.pickles import read_array, read_csr, read_edges
-from evidentia.graphs.raw import Array, RawGraph, undirected
+from evidentia._support.pickles import read_array, read_csr_parts, read_edges
+from evidentia.graphs.raw import Array, RawGraph, checked_csr, undirected
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 PUBLIC_VALIDATION = 500
@@ -81,6 +81,11 @@ def _placed(matrix: Any, place: Array, nodes: int) -> sparse.csr_matrix[Any]:
     entries = matrix.tocoo()
     shape = (nodes, matrix.shape[1])
     return sparse.csr_matrix((entries.data, (place[entries.row], entries.col)), shape=shape, dtype=np.float32)
+
+
+def read_csr(payload: bytes, path: Path) -> sparse.csr_matrix[Any]:
+    """The sparse matrix in a pickle, as float32; `path` is named in errors."""
+    return checked_csr(*read_csr_parts(payload, path), "features", path)
 
 
 def _one_hot(rows: Array, path: Path) -> Array:

@@ -16,6 +16,9 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.graphs.dropout import dropout
 
+# Where more than this share of a matrix is stored, a dense product is faster than a sparse one.
+_DENSE_FROM = 0.1
+
 # PyTorch says once that its CSR tensors are in beta; once is here, where nobody needs to hear it.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)
@@ -87,6 +90,8 @@ class SparseMatrix:
         """
         if rate == 0:
             return (self @ dense).expand(passes, -1, -1)
+        if self._nearly_dense:
+            return torch.stack([self._times(dropout(self.values, rate), dense) for _ in range(passes)])
         # All passes as one tall matrix: one product with it is faster than many with the parts.
         values = dropout(self.values.repeat(passes), rate)
         tall = self if passes == 1 else self._stacked(passes)
@@ -130,6 +135,20 @@ class SparseMatrix:
             self._stacks[copies] = SparseMatrix(crow, self.col.repeat(copies), self.values, (copies * rows, columns))
         return self._stacks[copies]
 
+    @property
+    def _nearly_dense(self) -> bool:
+        return self.num_values > _DENSE_FROM * self.shape[0] * self.shape[1]
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """Where each stored value stands in the matrix written out row after row."""
+        row = torch.repeat_interleave(self.crow.diff())
+        return row * self.shape[1] + self.col
+
+    def _filled(self, values: Tensor) -> Tensor:
+        """The matrix with its zeros, and other values in the places of those stored."""
+        return values.new_zeros(self.shape[0] * self.shape[1]).index_copy_(0, self._places, values).view(self.shape)
+
     @cached_property
     def _stacks(self) -> dict[int, SparseMatrix]:
         return {}
@@ -149,12 +168,18 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, values: Tensor, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
+        if matrix._nearly_dense:
+            filled = matrix._filled(values)
+            ctx.save_for_backward(filled)
+            return filled @ dense
         ctx.save_for_backward(values)
         return csr(matrix.crow, matrix.col, values, matrix.shape) @ dense
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (values,) = ctx.saved_tensors
+        if ctx.matrix._nearly_dense:
+            return None, None, values.T @ gradients[0]
         crow, col, order = ctx.matrix._transposed
         rows, columns = ctx.matrix.shape
         return None, None, csr(crow, col, values[order], (columns, rows)) @ gradients[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +19,7 @@ from evidentia.graphs.batches import LARGE_GRAPH, USUAL_BATCH, Batch, Neighbourh
 from evidentia.graphs.methods import GraphMethod
 from evidentia.graphs.models import Backbone, GraphTensors
 from evidentia.graphs.sparse_matrix import SparseMatrix
+from evidentia.learning import DivergenceTo
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.seeding import seeded
 
@@ -76,6 +76,7 @@ def train_network(
     spread: Spread | None = None,
     checkpoint: Path | None = None,
     fingerprint: dict[str, Any],
+    watch: bool = True,
 ) -> list[dict[str, float]]:
     """Train a network in place and return what was measured in each epoch.
 
@@ -90,6 +91,7 @@ def train_network(
         spread: what spreads outputs along edges before they are scored.
         checkpoint: a file written after every epoch, from which a broken-off run goes on to the same end.
         fingerprint: what a checkpoint must have been made with to be taken up.
+        watch: whether to measure the validation loss where it decides nothing, which is to say without patience.
     """
     network.start_training(data.y[data.train_mask])
     optimizer = _optimizer(network, settings)
@@ -111,10 +113,9 @@ def train_network(
                     loss.backward()
                     optimizer.step()
                     losses.append(loss.detach())
-            record = {
-                "loss": torch.stack(losses).mean().item(),
-                "validation_loss": step.validation_risk(batches.validation()),
-            }
+            record = {"loss": torch.stack(losses).mean().item()}
+            if watch or settings.patience is not None:
+                record["validation_loss"] = step.validation_risk(batches.validation())
             if not all(math.isfinite(value) for value in record.values()):
                 raise EvidentiaError(f"the loss became NaN or infinite in epoch {state.epoch}; lower the learning rate")
             state.finish_epoch(record)
@@ -127,31 +128,40 @@ def train_network(
     return state.history
 
 
-@dataclass(frozen=True)
 class _Step:
     """What a batch costs."""
 
-    network: Backbone
-    method: GraphMethod
-    data: Data
-    prior_weight: float
-    prior: Tensor | None
-    teacher: Tensor | None
-    spread: Spread | None
+    def __init__(
+        self,
+        network: Backbone,
+        method: GraphMethod,
+        data: Data,
+        prior_weight: float,
+        prior: Tensor | None,
+        teacher: Tensor | None,
+        spread: Spread | None,
+    ) -> None:
+        self.network, self.method, self.data, self.spread = network, method, data, spread
+        self.prior_weight, self.prior = prior_weight, prior
+        self.divergence = None if prior is None else DivergenceTo(prior)
+        # Clamped, because a teacher may be quite sure.
+        self.teacher = None if teacher is None else teacher.clamp(min=1e-12).log()
 
     def loss(self, batch: Batch, epoch: int) -> Tensor:
         """The loss of a training step."""
         dropping = self.method.sampling == "dropedge"
         shown = batch.graph.without_edges(EDGE_DROPOUT) if dropping else batch.graph
-        nodes = batch.nodes
+        divergence = self.divergence
+        if self.prior is not None and batch.nodes is not None:
+            divergence = DivergenceTo(batch.of(self.prior))
         return self.method.loss(
-            self._logits(shown, nodes),
-            self.data.y[nodes],
-            self.data.train_mask[nodes],
+            batch.outputs(self._logits(shown)),
+            batch.of(self.data.y),
+            batch.of(self.data.train_mask),
             epoch,
-            prior=None if self.prior is None else self.prior[nodes],
+            divergence=divergence,
             prior_weight=self.prior_weight,
-            teacher=None if self.teacher is None else self.teacher[nodes],
+            teacher=None if self.teacher is None else batch.of(self.teacher),
         )
 
     @torch.no_grad()
@@ -160,14 +170,14 @@ class _Step:
         self.network.eval()
         risks = []
         for batch in batches:
-            watched = self.data.val_mask[batch.nodes]
-            logits = self._logits(batch.graph, batch.nodes)[watched]
-            risks.append(self.method.node_risk(logits, self.data.y[batch.nodes][watched]))
+            watched = batch.of(self.data.val_mask)
+            logits = batch.outputs(self._logits(batch.graph))[watched]
+            risks.append(self.method.node_risk(logits, batch.of(self.data.y)[watched]))
         return float(torch.cat(risks).mean())
 
-    def _logits(self, graph: GraphTensors, nodes: Tensor) -> Tensor:
+    def _logits(self, graph: GraphTensors) -> Tensor:
         logits: Tensor = self.network(graph)[0]
-        return (logits if self.spread is None else self.spread(logits, graph.walk))[: len(nodes)]
+        return logits if self.spread is None else self.spread(logits, graph.walk)
 
 
 def _batches(graph: GraphTensors, data: Data, settings: GraphTraining, *, others: bool) -> WholeGraph | Neighbourhoods:

@@ -4,7 +4,7 @@ from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.density import GaussianDensity
-from evidentia.learning.divergence import dirichlet_kl
+from evidentia.learning.divergence import DivergenceTo, dirichlet_kl
 from evidentia.learning.losses import (
     LOSSES,
     cross_entropy_risk,
@@ -32,6 +32,7 @@ __all__ = [
     "METHODS",
     "OUTLIER",
     "DirichletMethod",
+    "DivergenceTo",
     "Ensemble",
     "EvidentialClassifier",
     "FlexibleDirichlet",

@@ -1,4 +1,4 @@
-"""Planetoid's pickles, read without running anything that is in them.
+"""Pickled data sets (Planetoid, CIFAR), read without running anything that is in them.
 
 A pickle is a little program that may name any Python function and call it. Two locks keep it from that:
 
@@ -14,13 +14,14 @@ import math
 import pickle
 import pickletools
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from scipy import sparse
+import numpy.typing as npt
 
 from evidentia._support.errors import FileFormatError
-from evidentia.graphs.raw import Array, checked_csr
+
+Array: TypeAlias = "npt.NDArray[Any]"
 
 _OPERATIONS = (
     *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"),
@@ -90,8 +91,8 @@ def read_array(payload: bytes, path: Path) -> Array:
     return _array(_unpickle(payload, path, _ARRAY_NAMES), path)
 
 
-def read_csr(payload: bytes, path: Path) -> sparse.csr_matrix[Any]:
-    """The sparse matrix in a pickle, as float32; `path` is named in errors."""
+def read_csr_parts(payload: bytes, path: Path) -> tuple[Array, Array, Array, tuple[int, int]]:
+    """Data, indices, row starts and shape of the sparse matrix in a pickle, not checked against each other."""
     found = _unpickle(payload, path, _ARRAY_NAMES)
     fields = found.state if isinstance(found, _Csr) else None
     if not isinstance(fields, dict):
@@ -100,7 +101,7 @@ def read_csr(payload: bytes, path: Path) -> sparse.csr_matrix[Any]:
     if not (isinstance(shape, tuple) and len(shape) == 2 and all(type(size) is int for size in shape)):
         raise FileFormatError(f"the matrix in {path} has the shape {shape!r}, which is not one of a matrix")
     data, indices, indptr = (_array(fields.get(name), path) for name in ("data", "indices", "indptr"))
-    return checked_csr(data, indices, indptr, shape, "features", path)
+    return data, indices, indptr, shape
 
 
 def read_edges(payload: bytes, path: Path) -> tuple[Array, Array, int]:
