@@ -82,9 +82,9 @@ def test_a_broken_off_run_ends_where_it_would_have(
     whole = classifier().fit(data)
     path = tmp_path / "run.safetensors"
     steps = 0
-    original = training_module._Step.validation_risk
+    original = training_module._Step.loss
 
-    def interrupted(*arguments: Any) -> float:
+    def interrupted(*arguments: Any) -> torch.Tensor:
         nonlocal steps
         steps += 1
         if steps == stop_at:
@@ -92,7 +92,7 @@ def test_a_broken_off_run_ends_where_it_would_have(
         return original(*arguments)
 
     # The teacher trains first: 5 stops it, EPOCHS + 7 stops the student.
-    monkeypatch.setattr(training_module._Step, "validation_risk", interrupted)
+    monkeypatch.setattr(training_module._Step, "loss", interrupted)
     with pytest.raises(KeyboardInterrupt):
         classifier(checkpoint=path).fit(data)
     monkeypatch.undo()
@@ -179,17 +179,18 @@ def test_training_by_neighbourhoods_learns_repeats_and_resumes(
     whole = classifier(**options).fit(data)
     pred = whole.predict()
     assert float((pred.labels == data.y)[data.test_mask].float().mean()) > 0.6
-    epochs = 0
-    original = training_module._Step.validation_risk
+    steps = 0
+    original = training_module._Step.loss
+    batches = -(-int(data.train_mask.sum()) // 30)
 
-    def interrupted(*arguments: Any) -> float:
-        nonlocal epochs
-        epochs += 1
-        if epochs == 70:
+    def interrupted(*arguments: Any) -> torch.Tensor:
+        nonlocal steps
+        steps += 1
+        if steps == 70 * batches - 1:  # in the student's tenth epoch
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(training_module._Step, "validation_risk", interrupted)
+    monkeypatch.setattr(training_module._Step, "loss", interrupted)
     path = tmp_path / "run.safetensors"
     with pytest.raises(KeyboardInterrupt):
         classifier(checkpoint=path, **options).fit(data)
