@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from evidentia import MultinomialOpinion, Prediction
+from evidentia import EvidentiaError, MultinomialOpinion, Prediction
 from evidentia.evaluation import aupr, auroc
 from evidentia.graphs import citation_graph, misclassification_split, ood_split
 from evidentia.graphs import tasks as tasks_module
@@ -78,6 +78,20 @@ def test_the_thesis_settings_follow_task_and_graph(data: Any, monkeypatch: pytes
     assert _Fake.settings["prior_weight"] == 0.001
     assert (_Fake.settings["hidden"], _Fake.settings["epochs"]) == (16, 7)
     assert "patience" not in _Fake.settings
+
+
+def test_the_public_protocol_tests_on_the_graphs_own_test_nodes(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_module, "GraphClassifier", _Fake)
+    own = data.clone()
+    own.test_mask = torch.arange(len(own.y)) % 3 == 0
+    result = run_task(own, "misclassification", protocol="public")
+    split = misclassification_split(own, 0)
+    tested = split.test_mask & own.test_mask
+    right = (_Fake("").fit(split).predict().labels == split.y)[tested]
+    assert result.accuracy == pytest.approx(float(right.double().mean()))
+    del own.test_mask
+    with pytest.raises(EvidentiaError, match="no test nodes of its own"):
+        run_task(own, protocol="public")
 
 
 @pytest.mark.parametrize("task", ["misclassification", "ood"])

@@ -71,6 +71,7 @@ class _Task(str, Enum):
 
 class _Protocol(str, Enum):
     CLEAN = "clean"
+    PUBLIC = "public"
     AUTHOR = "author"
 
 
