@@ -1,7 +1,7 @@
 """A citation-like graph made on the spot: which nodes are labelled wrong, and which are of classes never seen?
 
-A plain GCN with its softmax entropy against the dissonance of the thesis' full method and the vacuity of ours, which builds
-on it; the same splits, backbone and epochs.
+A plain GCN with its softmax entropy against the dissonance of the thesis' full method and the vacuity of ours, which
+builds on it; the same splits, backbone and epochs.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def run_task(
         method: a name of `evidentia.graphs.GRAPH_METHODS`.
         seed: fixes split, weights and passes.
         protocol: "clean" tests on all labelled nodes outside training and validation; "public" on those of them that
-            are among the graph's own test nodes, as most published accuracies are; "author", for comparison only, on ten
-            draws of 1,000 nodes that include validation nodes, as the published code does.
+            are among the graph's own test nodes, as most published accuracies are; "author", for comparison only, on
+            ten draws of 1,000 nodes that include validation nodes, as the published code does.
         options: settings of `GraphClassifier` that take the place of the thesis'.
 
     Example:
