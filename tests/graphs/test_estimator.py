@@ -75,7 +75,7 @@ def test_a_seed_repeats_bit_for_bit_and_leaves_the_random_state_alone(data: Any)
     assert not torch.equal(first.probs, other.probs)
 
 
-@pytest.mark.parametrize("stop_at", [5, EPOCHS + 7])
+@pytest.mark.parametrize("stop_at", [5, 25, EPOCHS + 27])
 def test_a_broken_off_run_ends_where_it_would_have(
     stop_at: int, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_broken_off_run_ends_where_it_would_have(
             raise KeyboardInterrupt
         return original(*arguments)
 
-    # The teacher trains first: 5 stops it, EPOCHS + 7 stops the student.
+    # The teacher trains first and is stopped before and after its first checkpoint, then the student.
     monkeypatch.setattr(training_module._Step, "loss", interrupted)
     with pytest.raises(KeyboardInterrupt):
         classifier(checkpoint=path).fit(data)
@@ -186,7 +186,7 @@ def test_training_by_neighbourhoods_learns_repeats_and_resumes(
     def interrupted(*arguments: Any) -> torch.Tensor:
         nonlocal steps
         steps += 1
-        if steps == 70 * batches - 1:  # in the student's tenth epoch
+        if steps == 75 * batches - 1:  # in the student's fifteenth epoch
             raise KeyboardInterrupt
         return original(*arguments)
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Outputs and the walk of their graph to outputs.
 Spread: TypeAlias = Callable[[Tensor, SparseMatrix], Tensor]
 
+# Epochs between two checkpoints: writing one takes about as long as an epoch.
+_SAVE_EVERY = 10
+
 # The share of edges that DropEdge leaves out, in training and in every sampled pass.
 EDGE_DROPOUT = 0.1
 
@@ -89,7 +92,7 @@ def train_network(
         prior: Dirichlet parameters to be drawn to, shape `(N, K)`.
         teacher: class probabilities to be drawn to, shape `(N, K)`.
         spread: what spreads outputs along edges before they are scored.
-        checkpoint: a file written after every epoch, from which a broken-off run goes on to the same end.
+        checkpoint: a file written every ten epochs, from which a broken-off run goes on to the same end.
         fingerprint: what a checkpoint must have been made with to be taken up.
         watch: whether to measure the validation loss where it decides nothing, which is to say without patience.
     """
@@ -119,7 +122,8 @@ def train_network(
             if not all(math.isfinite(value) for value in record.values()):
                 raise EvidentiaError(f"the loss became NaN or infinite in epoch {state.epoch}; lower the learning rate")
             state.finish_epoch(record)
-            if checkpoint is not None:
+            finished = state.epoch == settings.epochs or _out_of_patience(state, settings.patience)
+            if checkpoint is not None and (finished or state.epoch % _SAVE_EVERY == 0):
                 state.save(checkpoint, fingerprint)
             bar.update(task, completed=state.epoch)
     if settings.patience is not None:
