@@ -18,7 +18,9 @@ NAMES = {
     ],
     "evidentia.opinions": ["comultiply", "discount", "cumulative_fusion"],
     "evidentia.evaluation": ["auroc", "aupr", "fpr_at"],
+    "evidentia.learning": ["WeightedBatchNorm1d", "WeightedBatchNorm2d"],
     "evidentia.graphs": ["GraphClassifier", "kernel_prior", "load_graph"],
+    "evidentia.experiments": ["published"],
 }
 
 
@@ -29,7 +31,11 @@ def test_names_that_stay_put(module: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["evidentia", *(f"evidentia.{room}" for room in ("opinions", "prediction", "learning", "evaluation", "graphs"))],
+    [
+        "evidentia",
+        *(f"evidentia.{room}" for room in ("opinions", "prediction", "learning", "evaluation", "graphs", "semisup")),
+        "evidentia.experiments",
+    ],
 )
 def test_all_lists_what_is_there(module: str) -> None:
     loaded = importlib.import_module(module)

@@ -470,3 +470,24 @@ def test_frozen_statistics():
     with pytest.raises(ZeroDivisionError), frozen_statistics(model, free):
         raise ZeroDivisionError
     assert all(layer.track_running_stats for layer in (*model[1:], *free[1:]))
+
+
+def test_a_gradient_that_is_differentiated_again_counts_layers_that_share_weights_once():
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)]
+    network = convert_batch_norm(nn.Sequential(*layers)).double()
+    weight = torch.rand(7, dtype=torch.float64, requires_grad=True)
+    with batch_weights(network, weight):
+        loss = network(torch.randn(7, 3, dtype=torch.float64)).square()[:, 0].mean()
+    once = torch.autograd.grad(loss, weight, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(loss, weight, create_graph=True), once)
+
+
+def test_so_it_does_for_a_layer_that_is_used_twice():
+    torch.manual_seed(0)
+    norm = convert_batch_norm(nn.BatchNorm1d(3)).double()
+    x, weight = torch.randn(7, 3, dtype=torch.float64), torch.rand(7, dtype=torch.float64)
+    with batch_weights(norm, weight):
+        loss = torch.tanh(norm(torch.tanh(norm(x)))).square().mean()
+    once = torch.autograd.grad(loss, norm.weight, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(loss, norm.weight, create_graph=True), once)

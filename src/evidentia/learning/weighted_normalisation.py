@@ -229,6 +229,10 @@ def _fast_moments(x: Tensor, share: Tensor, per_sample: bool) -> tuple[Tensor, T
 def _differentiable_backward(
     ctx: Any, grad: Tensor, x: Tensor, share: Tensor, scale: Tensor | None, shift: Tensor | None
 ) -> tuple[Tensor | None, ...]:
+    # Of views, because the input of a layer comes from layers before it that share its weights: a gradient of the
+    # weights themselves would go back through all of those and count them twice.
+    x, share = x.view_as(x), share.view_as(share)
+    scale, shift = (None if each is None else each.view_as(each) for each in (scale, shift))
     exact = x.to(share.dtype)
     y = standardise(exact, *moments(exact, share), scale, shift, ctx.eps).to(x.dtype)
     needed = [index for index in range(4) if ctx.needs_input_grad[index]]

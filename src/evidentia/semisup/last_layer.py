@@ -1,0 +1,95 @@
+"""The last linear layer of any network, and what goes into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from evidentia._support.errors import EvidentiaError
+
+
+class LastLayer:
+    r"""Splits a network, as it is, into features h and its last linear layer: $z = W h + b$.
+
+    The layer is the `nn.Linear` whose output is the network's output; what went into it is seen by a hook that is there
+    only during the call. The network is neither rewritten nor copied.
+
+    Args:
+        network: any network that ends in an `nn.Linear`.
+
+    Example:
+        >>> import torch
+        >>> network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> last = LastLayer(network)
+        >>> hidden, logits = last.hidden_and_logits(torch.randn(5, 2))
+        >>> hidden.shape, torch.equal(last.head(hidden), logits), last.name
+        (torch.Size([5, 8]), True, '2')
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+        self._linear = {layer: name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)}
+        if not self._linear:
+            raise EvidentiaError(
+                f"the network ({type(network).__name__}) has no nn.Linear layer; the last layer must be one"
+            )
+        self._head: nn.Linear | None = None
+
+    @property
+    def head(self) -> nn.Linear:
+        """The last layer, known once the network has been called."""
+        if self._head is None:
+            raise EvidentiaError("the last layer is found by a call; call hidden_and_logits on a batch first")
+        return self._head
+
+    @property
+    def name(self) -> str:
+        """The name of the last layer in the network."""
+        return str(self._linear[self.head])
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of its parameters among `network.named_parameters()`."""
+        prefix = f"{self.name}." if self.name else ""
+        return [f"{prefix}{name}" for name, _ in self.head.named_parameters()]
+
+    def hidden_and_logits(self, x: Tensor, tensors: Mapping[str, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Run the network once: what goes into its last layer, shape `(B, D)`, and what comes out, `(B, K)`.
+
+        Args:
+            x: a batch of inputs.
+            tensors: parameters and buffers to use in place of the network's own, as for `torch.func.functional_call`.
+        """
+        seen: list[tuple[nn.Linear, Tensor, Tensor, int]] = []
+
+        def look(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            if isinstance(layer, nn.Linear):
+                seen[:] = [(layer, inputs[0], output, _changes(output))]
+
+        watched = self._linear if self._head is None else [self._head]
+        hooks = [layer.register_forward_hook(look) for layer in watched]
+        try:
+            logits = self.network(x) if tensors is None else functional_call(self.network, dict(tensors), (x,))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not seen or seen[0][2] is not logits or seen[0][3] != _changes(logits):
+            last = f"the last nn.Linear to run is {self._linear[seen[0][0]]!r}" if seen else "no nn.Linear was run"
+            raise EvidentiaError(
+                f"the network ({type(self.network).__name__}) must end in an nn.Linear whose output is its output, but "
+                f"{last} and its output is changed or dropped; leave a final softmax or reshaping out of the network"
+            )
+        self._head, hidden = seen[0][:2]
+        if hidden.ndim != 2:
+            raise EvidentiaError(
+                f"the last layer must be given one vector a sample, shape (B, D), got shape {tuple(hidden.shape)}"
+            )
+        return hidden, logits
+
+
+def _changes(output: Tensor) -> int:
+    """How often a tensor was changed in place, as `nn.ReLU(inplace=True)` does; not counted in inference mode."""
+    return 0 if output.is_inference() else output._version

@@ -1,0 +1,194 @@
+"""What an objective is: the cost of an unlabeled sample, in three steps that training and reweighting share."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.registry import Registry
+from evidentia.learning import frozen_statistics
+from evidentia.semisup.augmentation import Augmentation
+
+OBJECTIVES: Registry[Callable[..., Objective]] = Registry("semi-supervised objective")
+
+Labeled: TypeAlias = tuple[Tensor, Tensor]
+"""A batch of inputs and its class indices."""
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """What the network is to be run on for the loss, and what it is to say there.
+
+    Attributes:
+        inputs: what the network is run on, shape `(B, ...)`.
+        targets: what it is to say, fixed: class probabilities, shape `(B, K)`; None if only its own output matters.
+        counts: how much of each sample counts, shape `(B,)`: 0 or 1 of a confidence threshold, 1 if there is none.
+    """
+
+    inputs: Tensor
+    targets: Tensor | None
+    counts: Tensor
+
+    def __post_init__(self) -> None:
+        """Require the same number of samples everywhere."""
+        lengths = [len(part) for part in (self.inputs, self.targets, self.counts) if part is not None]
+        if len(set(lengths)) > 1:
+            raise EvidentiaError(
+                f"inputs, targets and counts must be of the same samples, got lengths {', '.join(map(str, lengths))}"
+            )
+
+
+@dataclass(kw_only=True, eq=False)
+class Objective(ABC):
+    r"""What an unlabeled sample costs: $r_j$ of the training loss $\sum_i l_i + c \sum_j w_j r_j$ (thesis 3.2).
+
+    A training step calls `prepare`, then the network on `inputs` of what that gave, then `per_sample`, and after the
+    optimiser's step `after_step`. Only the call in the middle has a gradient, so that a reweighting method can repeat
+    it with parameters of its own. Randomness comes from PyTorch's global generator alone.
+
+    Args:
+        weight: the coefficient c.
+        rampup: the number of updates over which c is reached; 0 for none, as in the thesis.
+
+    Example:
+        >>> from evidentia.semisup import AUGMENTATIONS
+        >>> network, objective = nn.Linear(2, 3), OBJECTIVES["pi-model"]()
+        >>> objective.start(network)
+        >>> consistency = objective.prepare(network, torch.randn(5, 2), AUGMENTATIONS["vectors"]())
+        >>> costs = objective.per_sample(network(consistency.inputs), consistency)
+        >>> costs.shape, costs.requires_grad
+        (torch.Size([5]), True)
+    """
+
+    weight: float = 1.0
+    rampup: int = 0
+
+    def __post_init__(self) -> None:
+        """Require settings in their range."""
+        check_setting(self, "weight", 0, math.inf)
+        check_setting(self, "rampup", 0, math.inf)
+
+    def start(self, network: nn.Module) -> None:  # noqa: B027 (most objectives need nothing of the kind)
+        """Told the network before the first step."""
+
+    @abstractmethod
+    def prepare(
+        self, network: nn.Module, x: Tensor, augment: Augmentation, *, labeled: Labeled | None = None
+    ) -> Consistency:
+        """Choose inputs and targets for a batch of unlabeled samples.
+
+        The network is run in the mode that it is in, with the weights of a surrounding `batch_weights`, without
+        gradients for its parameters and without changing its running statistics.
+
+        Args:
+            network: gives logits of shape `(B, K)`.
+            x: unlabeled samples, shape `(B, ...)`.
+            augment: how samples are changed without changing their class.
+            labeled: labeled samples, for objectives that mix them in.
+        """
+
+    @abstractmethod
+    def per_sample(self, logits: Tensor, consistency: Consistency) -> Tensor:
+        """The cost of every sample, shape `(B,)`, given what the network says about `consistency.inputs`."""
+
+    def after_step(self, network: nn.Module) -> None:  # noqa: B027
+        """Told the network after every step of the optimiser."""
+
+    def coefficient(self, step: int) -> float:
+        r"""$c\, e^{-5 (1 - \min(t / T, 1))^2}$ before update t, with the ramp-up of T updates of Laine and Aila (2017).
+
+        Example:
+            >>> objective = OBJECTIVES["vat"](weight=0.3, rampup=100)
+            >>> [round(objective.coefficient(step), 3) for step in (0, 50, 100)]
+            [0.002, 0.086, 0.3]
+        """
+        if step >= self.rampup:
+            return self.weight
+        return self.weight * math.exp(-5 * (1 - step / self.rampup) ** 2)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What the objective has gathered during training, as tensors."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `state_dict` gave."""
+        if state:
+            raise EvidentiaError(
+                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another objective"
+            )
+
+
+def logits_of(network: nn.Module, x: Tensor) -> Tensor:
+    """What a network says, without gradients and with running statistics left as they are.
+
+    Example:
+        >>> logits_of(nn.Linear(2, 3), torch.randn(5, 2)).requires_grad
+        False
+    """
+    with torch.no_grad(), frozen_statistics(network):
+        return check_logits(network(x), len(x))
+
+
+def check_logits(logits: Tensor, samples: int) -> Tensor:
+    """Require one row of at least two class scores for each sample."""
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != samples or logits.shape[1] < 2:
+        given = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise EvidentiaError(
+            f"the network must give logits of shape ({samples}, K) with K >= 2 for a batch of {samples} samples, "
+            f"got {given}"
+        )
+    return logits
+
+
+def targets_for(logits: Tensor, consistency: Consistency) -> Tensor:
+    """The targets, required to be there and of the same shape as the logits."""
+    check_logits(logits, len(consistency.inputs))
+    if consistency.targets is None or consistency.targets.shape != logits.shape:
+        given = "none" if consistency.targets is None else f"those of shape {tuple(consistency.targets.shape)}"
+        raise EvidentiaError(
+            f"targets of shape {tuple(logits.shape)} are needed, got {given}; use what `prepare` of this objective gave"
+        )
+    return consistency.targets
+
+
+def check_setting(
+    objective: Objective, name: str, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> None:
+    """Require a number between two bounds, which may be left out of the range."""
+    value = getattr(objective, name)
+    if isinstance(value, int | float) and math.isfinite(value):
+        above = value > low if open_low else value >= low
+        below = value < high if open_high else value <= high
+        if above and below:
+            return
+    lowest = f"more than {low:g}" if open_low else f"at least {low:g}"
+    highest = "" if high == math.inf else f" and {'less than' if open_high else 'at most'} {high:g}"
+    raise EvidentiaError(f"{name} of {type(objective).__name__} must be a number of {lowest}{highest}, got {value!r}")
+
+
+def check_count(objective: Objective, name: str) -> None:
+    """Require a whole number of at least 1."""
+    value = getattr(objective, name)
+    if not isinstance(value, int) or value < 1:
+        raise EvidentiaError(
+            f"{name} of {type(objective).__name__} must be a whole number of at least 1, got {value!r}"
+        )
+
+
+def check_view(objective: Objective, name: str) -> None:
+    """Require the name of one of the two augmentations."""
+    value = getattr(objective, name)
+    if value not in ("weak", "strong"):
+        raise EvidentiaError(f"{name} of {type(objective).__name__} must be 'weak' or 'strong', got {value!r}")
+
+
+def ones(x: Tensor) -> Tensor:
+    """Every sample counts."""
+    return x.new_ones(len(x))
