@@ -3,7 +3,9 @@
 from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation
 from evidentia.semisup.averaging import WeightAverage
+from evidentia.semisup.clusters import Clusters, kmeans, purity, share
 from evidentia.semisup.data import load_pool
+from evidentia.semisup.features import pool_features
 from evidentia.semisup.hypergradient import (
     DivergenceWarning,
     HyperGradient,
@@ -19,31 +21,66 @@ from evidentia.semisup.models import MLP, NETWORKS, LeNet, Network, WideResNet
 from evidentia.semisup.moons import two_moons
 from evidentia.semisup.objectives import OBJECTIVES, Consistency, Objective
 from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.regulariser import (
+    WeightRegulariser,
+    l1_gradient,
+    l1_term,
+    uncertainty_gradient,
+    uncertainty_term,
+)
+from evidentia.semisup.uncertainty import (
+    UNCERTAINTIES,
+    Confidence,
+    EvidentialVacuity,
+    KernelEvidence,
+    LabeledAgainstUnlabeled,
+    PoolReport,
+    PoolUncertainty,
+)
+from evidentia.semisup.weights import SampleWeights
 
 __all__ = [
     "AUGMENTATIONS",
     "MLP",
     "NETWORKS",
     "OBJECTIVES",
+    "UNCERTAINTIES",
     "Augmentation",
+    "Clusters",
+    "Confidence",
     "Consistency",
     "DivergenceWarning",
+    "EvidentialVacuity",
     "HyperGradient",
     "InnerProblem",
+    "KernelEvidence",
+    "LabeledAgainstUnlabeled",
     "LastLayer",
     "LastLayerProblem",
     "LeNet",
     "Network",
     "Objective",
+    "PoolReport",
+    "PoolUncertainty",
+    "SampleWeights",
     "SemiSupervisedData",
     "WeightAverage",
+    "WeightRegulariser",
     "WideResNet",
     "as_augmentation",
     "from_arrays",
     "ift_gradient",
     "ift_gradient_from",
+    "kmeans",
+    "l1_gradient",
+    "l1_term",
     "load_pool",
     "meta_gradient",
     "meta_gradient_from",
+    "pool_features",
+    "purity",
+    "share",
     "two_moons",
+    "uncertainty_gradient",
+    "uncertainty_term",
 ]

@@ -1,0 +1,78 @@
+"""What a network makes of many samples: hidden features and logits, in parts that fit in memory."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning.modes import evaluating
+from evidentia.semisup.last_layer import LastLayer
+
+BATCH = 1024
+
+
+@torch.no_grad()
+def hidden_and_logits(network: nn.Module, x: Tensor, batch_size: int = BATCH) -> tuple[Tensor, Tensor]:
+    """The last hidden layer, shape `(n, D)`, and the logits, `(n, K)`, of many samples.
+
+    In evaluation mode and without gradients; the network is left in the mode that it was in.
+
+    Args:
+        network: ends in an `nn.Linear`.
+        x: samples, shape `(n, ...)`.
+        batch_size: how many go through the network at once.
+
+    Example:
+        >>> from evidentia.semisup.models import MLP
+        >>> network = MLP(2, num_classes=3, hidden=(8,))
+        >>> hidden, logits = hidden_and_logits(network, torch.randn(5, 2))
+        >>> hidden.shape, logits.shape, network.training
+        (torch.Size([5, 8]), torch.Size([5, 3]), True)
+    """
+    _check_samples(x)
+    last = LastLayer(network)
+    with evaluating(network):
+        parts = [last.hidden_and_logits(part) for part in x.split(batch_size)]
+    hidden, logits = (torch.cat(both) for both in zip(*parts, strict=True))
+    return hidden, logits
+
+
+@torch.no_grad()
+def logits_in_parts(network: nn.Module, x: Tensor, batch_size: int = BATCH) -> Tensor:
+    """The output for many samples of any network, in evaluation mode and without gradients.
+
+    Args:
+        network: any network.
+        x: samples, shape `(n, ...)`.
+        batch_size: how many go through the network at once.
+
+    Example:
+        >>> logits_in_parts(nn.Linear(2, 3), torch.randn(5, 2), batch_size=2).shape
+        torch.Size([5, 3])
+    """
+    _check_samples(x)
+    with evaluating(network):
+        return torch.cat([network(part) for part in x.split(batch_size)])
+
+
+def pool_features(x: Tensor, network: nn.Module | None = None) -> Tensor:
+    """One vector a sample to tell like from unlike by, shape `(n, D)`.
+
+    Args:
+        x: samples, shape `(n, ...)`.
+        network: gives its last hidden layer; without one, as before any training, the samples themselves are used.
+
+    Example:
+        >>> pool_features(torch.zeros(5, 1, 8, 8)).shape
+        torch.Size([5, 64])
+    """
+    if network is None:
+        _check_samples(x)
+        return x.detach().flatten(1)
+    return hidden_and_logits(network, x)[0]
+
+
+def _check_samples(x: Tensor) -> None:
+    if x.ndim < 2 or not len(x):
+        raise EvidentiaError(f"samples of shape (n, ...) with n >= 1 are needed, got shape {tuple(x.shape)}")

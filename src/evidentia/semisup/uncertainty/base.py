@@ -1,0 +1,118 @@
+"""What an estimator of the pool's uncertainty is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.checks import check_unit_interval, validation_enabled
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.registry import Registry
+from evidentia.semisup.augmentation import Augmentation
+
+UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
+
+
+@dataclass(kw_only=True, eq=False)
+class PoolUncertainty(ABC):
+    r"""How little evidence there is that a sample of the pool belongs to a class: $u_j \in [0, 1]$ (thesis 3.3).
+
+    What is high for samples of no class serves to weigh them down, by the regulariser $\mathrm{Un}(w, u)$ or as
+    $w = 1 - u$. Randomness comes from PyTorch's global generator alone.
+
+    Attributes:
+        refresh: whether u changes as the network learns, so that it is to be estimated again every so often; if not, it
+            follows from the data alone and once is enough.
+
+    Example:
+        >>> from evidentia.semisup import AUGMENTATIONS, MLP
+        >>> labeled, unlabeled = (torch.randn(6, 2), torch.tensor([0, 1] * 3)), torch.randn(50, 2)
+        >>> estimator = UNCERTAINTIES["kernel"]()
+        >>> estimator.estimate(MLP(2, 2), labeled, unlabeled, 2, AUGMENTATIONS["vectors"]()).shape
+        torch.Size([50])
+    """
+
+    refresh: ClassVar[bool]
+
+    def estimate(
+        self,
+        network: nn.Module,
+        labeled: tuple[Tensor, Tensor],
+        unlabeled: Tensor,
+        num_classes: int,
+        augment: Augmentation,
+    ) -> Tensor:
+        """The uncertainty of every sample of the pool, shape `(n_u,)`, in the dtype of the pool.
+
+        Args:
+            network: gives logits of shape `(B, K)`; run in evaluation mode, and left as it is.
+            labeled: inputs and their classes, 0 to K - 1.
+            unlabeled: the pool, shape `(n_u, ...)`.
+            num_classes: K.
+            augment: how samples are changed without changing their class.
+        """
+        _check(labeled, unlabeled, num_classes)
+        uncertainty = self._estimate(network, labeled, unlabeled, num_classes, augment).detach().to(unlabeled.dtype)
+        if uncertainty.shape != unlabeled.shape[:1]:
+            raise EvidentiaError(
+                f"{type(self).__name__} must give one uncertainty for each of {len(unlabeled)} samples, got shape "
+                f"{tuple(uncertainty.shape)}"
+            )
+        if validation_enabled():
+            check_unit_interval(uncertainty, f"the uncertainty of {type(self).__name__}")
+        return uncertainty
+
+    @abstractmethod
+    def _estimate(
+        self,
+        network: nn.Module,
+        labeled: tuple[Tensor, Tensor],
+        unlabeled: Tensor,
+        num_classes: int,
+        augment: Augmentation,
+    ) -> Tensor:
+        """As `estimate`, of arguments that have been checked."""
+
+
+def _check(labeled: tuple[Tensor, Tensor], unlabeled: Tensor, num_classes: int) -> None:
+    inputs, classes = labeled
+    if num_classes < 2:
+        raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
+    for name, part in (("labeled", inputs), ("unlabeled", unlabeled)):
+        if part.ndim < 2 or not len(part) or not part.is_floating_point():
+            raise EvidentiaError(
+                f"the {name} samples must be floating numbers of shape (n, ...) with n >= 1, got {part.dtype} of shape "
+                f"{tuple(part.shape)}"
+            )
+    if inputs.shape[1:] != unlabeled.shape[1:]:
+        raise EvidentiaError(
+            f"labeled and unlabeled samples must be of one shape, got {tuple(inputs.shape[1:])} and "
+            f"{tuple(unlabeled.shape[1:])}"
+        )
+    if classes.shape != inputs.shape[:1] or classes.is_floating_point():
+        raise EvidentiaError(
+            f"the labels must be {len(inputs)} whole numbers, one a labeled sample, got {classes.dtype} of shape "
+            f"{tuple(classes.shape)}"
+        )
+    if int(classes.min()) < 0 or int(classes.max()) >= num_classes:
+        raise EvidentiaError(
+            f"the labels must be classes from 0 to {num_classes - 1}, got labels from {int(classes.min())} to "
+            f"{int(classes.max())}"
+        )
+
+
+def check_classes(logits: Tensor, num_classes: int) -> Tensor:
+    """Require finite logits with one entry a class."""
+    if logits.ndim != 2 or logits.shape[1] != num_classes:
+        raise EvidentiaError(
+            f"the network must give logits of shape (n, {num_classes}) for {num_classes} classes, got shape "
+            f"{tuple(logits.shape)}"
+        )
+    if not bool(torch.isfinite(logits).all()):
+        raise EvidentiaError("the network's logits are not finite: it has diverged; lower the learning rate")
+    return logits

@@ -1,0 +1,250 @@
+"""Which samples of the pool are unlike all labeled ones: a discriminator of labeled against unlabeled samples."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (its usual name)
+
+from evidentia._support.checks import check_finite
+from evidentia._support.errors import EvidentiaError
+from evidentia.evaluation import auroc
+from evidentia.opinions.special import as_double
+from evidentia.semisup.augmentation import Augmentation, Change
+from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty
+from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told the number of steps done and the number of all steps."""
+
+LEVEL = 0.95
+# A share of the pool this large is called unlike the labeled samples only if nearly all of it is OOD, or they are no
+# random draw.
+SUSPICIOUS = 0.9
+ENOUGH = 40
+_WEIGHT_DECAY = 1e-4
+# How far below the threshold, in units of the logistic's scale, u is 0.05.
+_DEPTH = math.log(LEVEL / (1 - LEVEL))
+
+
+@dataclass(frozen=True)
+class PoolReport:
+    r"""What a discriminator of labeled against unlabeled samples found in the pool.
+
+    Attributes:
+        unlike: share of the pool with u > 0.5: more unlike the labeled samples than 95% of these are when left out.
+        ood_share: $\max(0, (\text{unlike} - 0.05) / 0.95)$, the share of OOD in the pool that this would come of if all
+            OOD were recognised.
+        separation: AUROC of pool against labeled samples, both left out: 0.5 if they look alike. If a share r of the
+            pool is OOD and the labels are a random draw of the rest, at most $(1 + r) / 2$ can be expected.
+    """
+
+    unlike: float
+    ood_share: float
+    separation: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether nearly the whole pool is called unlike the labeled samples."""
+        return self.unlike > SUSPICIOUS
+
+
+@UNCERTAINTIES.register("pu")
+@dataclass(kw_only=True, eq=False)
+class LabeledAgainstUnlabeled(PoolUncertainty):
+    r"""How much more a sample looks like the pool than like the labeled set, judged by networks that never saw it.
+
+    Labeled and unlabeled samples are split into folds. For each fold, a small network learns to tell the labeled from
+    the unlabeled samples of the other folds, on augmented inputs and batches of half and half. Its logits, on the scale
+    of the pool's, then score the samples of the fold, which it has not seen; s is the mean over repeats with other
+    folds. With t the 95% quantile and m the median of the scores of the labeled samples, each of them left out too,
+
+    $$u = \sigma\Big(\ln 19 \cdot \frac{s - t}{t - m}\Big)$$
+
+    so that u is 0.5 for what is more unlike the labeled samples than 95% of their own kind are, and 0.05 for the median
+    labeled sample. What is in distribution occurs on both sides and cannot be told apart; what occurs only in the pool
+    can, and gets u near 1. This is learning from positive and unlabeled data (Elkan and Noto, KDD 2008).
+
+    It assumes that **the labeled samples are a random draw of what is in distribution**. If they are all of one
+    source, camera or day and the pool is not, everything in the pool is unlike them; `report_` and a warning say when
+    nearly all of it is called so. It knows nothing of classes: a kind of sample that is in the pool and not among the
+    labels is OOD to it.
+
+    Args:
+        folds: the number of parts, each scored by a network that has learnt from the others.
+        repeats: how often it is done with other folds. By default so often that labeled samples are left out 40 times
+            in all, once if there are as many: what a network learns from three or four labels is a matter of luck.
+        steps: updates of each network.
+        batch_size: labeled, and as many unlabeled, samples of a batch.
+        learning_rate: of Adam.
+        width: maps of the first layer for images, an eighth of the hidden units for anything else.
+        view: which augmentation is used in training.
+        network: makes a network with one output, or two, for samples of a given shape; by default a small
+            convolutional network for images and a perceptron for anything else.
+        progress: told the steps done and the steps in all.
+
+    Attributes:
+        report_: what was found, after `estimate`.
+
+    Example:
+        >>> from evidentia.semisup import AUGMENTATIONS
+        >>> from evidentia.semisup.moons import two_moons
+        >>> data, estimator = two_moons("faraway", 0.5, labels_per_class=10, unlabeled=200), LabeledAgainstUnlabeled()
+        >>> labeled, augment = (data.x_labeled, data.y_labeled), AUGMENTATIONS["vectors"]()
+        >>> u = estimator.estimate(nn.Identity(), labeled, data.x_unlabeled, 2, augment)
+        >>> bool(u[data.is_ood].mean() > 0.9), bool(u[~data.is_ood].mean() < 0.5), estimator.report_.suspicious
+        (True, True, False)
+    """
+
+    folds: int = 2
+    repeats: int | None = None
+    steps: int = 250
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    width: int = 8
+    view: Literal["weak", "strong"] = "strong"
+    network: Callable[[tuple[int, ...]], nn.Module] | None = None
+    progress: Progress | None = None
+    report_: PoolReport | None = field(default=None, init=False)
+    refresh: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Require settings in their range."""
+        for name, low in (("folds", 2), ("repeats", 1), ("steps", 1), ("batch_size", 1), ("width", 1)):
+            value = getattr(self, name)
+            if not (value is None and name == "repeats") and (not isinstance(value, int) or value < low):
+                raise EvidentiaError(f"{name} of 'pu' must be a whole number of at least {low}, got {value!r}")
+        if not 0 < self.learning_rate < math.inf:
+            raise EvidentiaError(f"the learning_rate of 'pu' must be more than 0, got {self.learning_rate!r}")
+        if self.view not in ("weak", "strong"):
+            raise EvidentiaError(f"view of 'pu' must be 'weak' or 'strong', got {self.view!r}")
+
+    def _estimate(
+        self,
+        network: nn.Module,
+        labeled: tuple[Tensor, Tensor],
+        unlabeled: Tensor,
+        num_classes: int,
+        augment: Augmentation,
+    ) -> Tensor:
+        known = labeled[0].to(unlabeled)
+        for name, part in (("labeled", known), ("unlabeled", unlabeled)):
+            check_finite(part, f"the {name} samples")
+        _check_enough(len(known), len(unlabeled), self.folds)
+        repeats = max(1, math.ceil(ENOUGH / len(known))) if self.repeats is None else self.repeats
+        change = augment.strong if self.view == "strong" else augment.weak
+        scores, known_scores = (as_double(x.new_zeros(len(x))) for x in (unlabeled, known))
+        kinds = torch.zeros(len(unlabeled), dtype=torch.int64, device=unlabeled.device)
+        total = repeats * self.folds
+        for run in range(total):
+            if run % self.folds == 0:
+                known_fold, fold = _folds(labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
+            left_out, inside = known_fold == run % self.folds, fold == run % self.folds
+            judge = self._train(known[~left_out], unlabeled[~inside], change, run, total)
+            found, marks = (_scores(judge, x) for x in (unlabeled[inside], known[left_out]))
+            # The pool's folds are alike, so its scores tell the scale of each network's. Not their median, which lies
+            # in the gap if half of the pool is OOD.
+            centre, spread = found.mean(), found.std(correction=0)
+            spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+            scores[inside] += (found - centre) / (spread * repeats)
+            known_scores[left_out] += (marks - centre) / (spread * repeats)
+        uncertainty = calibrated(scores, known_scores)
+        self.report_ = _report(uncertainty, scores, known_scores)
+        if self.report_.suspicious:
+            warnings.warn(
+                f"{self.report_.unlike:.0%} of the pool looks unlike the labeled samples: either nearly all of it is "
+                "out of distribution, or the labeled samples are no random draw of what is in distribution, which 'pu' "
+                "needs; look at some samples of the pool, and use another uncertainty if they do belong to classes",
+                stacklevel=3,
+            )
+        return uncertainty
+
+    def _train(self, known: Tensor, pool: Tensor, change: Change, run: int, runs: int) -> nn.Module:
+        shape = tuple(pool.shape[1:])
+        body = default_discriminator(shape, self.width) if self.network is None else self.network(shape)
+        judge = nn.Sequential(Standardise(pool), body).to(pool)
+        optimizer = torch.optim.Adam(judge.parameters(), self.learning_rate, weight_decay=_WEIGHT_DECAY)
+        targets = torch.arange(2, device=pool.device).repeat_interleave(self.batch_size).to(pool)
+        for step in range(self.steps):
+            rows = [torch.randint(len(x), (self.batch_size,), device=x.device) for x in (known, pool)]
+            with torch.no_grad():
+                batch = change(torch.cat([known[rows[0]], pool[rows[1]]]))
+            loss = F.binary_cross_entropy_with_logits(_one_logit(judge(batch)), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if self.progress is not None:
+                self.progress(run * self.steps + step + 1, runs * self.steps)
+        return judge
+
+
+def calibrated(scores: Tensor, labeled_scores: Tensor) -> Tensor:
+    r"""$\sigma(\ln 19\,(s - t) / (t - m))$ with t the 95% quantile and m the median of the labeled samples' scores.
+
+    Rises with s; 0.5 at t, 0.05 at m.
+
+    Args:
+        scores: s, of any range.
+        labeled_scores: scores of labeled samples that the discriminator has not seen.
+
+    Example:
+        >>> calibrated(torch.tensor([-9.0, 0.0, 9.0]), torch.arange(-100.0, 101) / 10)
+        tensor([0.0028, 0.0500, 0.5000])
+    """
+    middle, threshold = torch.quantile(labeled_scores, labeled_scores.new_tensor([0.5, LEVEL]))
+    # Scores that are all alike make it a step, and not a division by 0.
+    rounding = torch.finfo(scores.dtype).eps * torch.maximum(threshold.abs(), middle.abs())
+    span = torch.maximum(threshold - middle, rounding + torch.finfo(scores.dtype).tiny)
+    return torch.sigmoid(_DEPTH * ((scores - threshold) / span))
+
+
+def _one_logit(outputs: Tensor) -> Tensor:
+    if outputs.ndim == 2 and outputs.shape[1] == 2:
+        return outputs[:, 1] - outputs[:, 0]
+    if outputs.ndim != 2 or outputs.shape[1] != 1:
+        raise EvidentiaError(f"a discriminator must give outputs of shape (n, 1) or (n, 2), got {tuple(outputs.shape)}")
+    return outputs[:, 0]
+
+
+def _scores(judge: nn.Module, x: Tensor) -> Tensor:
+    scores = as_double(_one_logit(logits_in_parts(judge, x)))
+    if not bool(torch.isfinite(scores).all()):
+        raise EvidentiaError("the discriminator of 'pu' has diverged; lower its learning_rate")
+    return scores
+
+
+def _folds(groups: Tensor, count: int) -> Tensor:
+    """Folds at random, of equal size up to 1, with an equal share of every group as far as that goes."""
+    shuffled = torch.randperm(len(groups), device=groups.device)
+    order = shuffled[torch.argsort(groups[shuffled], stable=True)]
+    fold = torch.empty_like(order)
+    # Dealt out through all groups in turn, so that groups of one sample do not all go to the first fold.
+    fold[order] = torch.arange(len(order), device=order.device) % count
+    return fold
+
+
+def _check_enough(known: int, pool: int, folds: int) -> None:
+    if known < 2 * folds:
+        raise EvidentiaError(
+            f"'pu' needs at least 2 labeled samples in each of {folds} folds, {2 * folds} in all, got {known}; label "
+            "more, or use another uncertainty"
+        )
+    if pool < folds:
+        raise EvidentiaError(f"'pu' needs at least {folds} samples in the pool, one a fold, got {pool}")
+
+
+def _report(uncertainty: Tensor, scores: Tensor, known_scores: Tensor) -> PoolReport:
+    unlike = float((uncertainty > 0.5).double().mean())
+    from_pool = torch.cat([torch.ones_like(scores), torch.zeros_like(known_scores)]).bool()
+    return PoolReport(
+        unlike=unlike,
+        ood_share=max(0.0, (unlike - (1 - LEVEL)) / LEVEL),
+        separation=float(auroc(torch.cat([scores, known_scores]), from_pool)),
+    )

@@ -1,0 +1,116 @@
+"""Evidence that labeled samples nearby give, by a kernel on the network's features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.checks import check_finite
+from evidentia._support.errors import EvidentiaError
+from evidentia.opinions.special import as_double
+from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.features import BATCH, hidden_and_logits
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty
+
+
+@UNCERTAINTIES.register("kernel")
+@dataclass(kw_only=True, eq=False)
+class KernelEvidence(PoolUncertainty):
+    r"""Vacuity of the opinion whose evidence is what labeled samples nearby vouch for.
+
+    With features h (the network's last hidden layer) and labeled samples i of class $y_i$,
+
+    $$e_k(x) = \sum_{i:\, y_i = k} \exp\Big(-\frac{\lVert h(x) - h_i \rVert^2}{2 s^2}\Big), \qquad
+      u(x) = \frac{K}{K + \sum_k e_k(x)}$$
+
+    A labeled sample vouches for itself with evidence 1 and for anything far away with 0, where u is 1. The bandwidth s
+    is the median distance between labeled features of the same class, so that evidence reaches about as far as classes
+    are wide; if there is one label a class, it is the median distance between any two.
+
+    Args:
+        bandwidth: s, in place of the median.
+
+    Example:
+        >>> labeled, classes = torch.tensor([[0.0], [1.0], [8.0], [9.0]]), torch.tensor([0, 0, 1, 1])
+        >>> evidence = kernel_evidence(torch.tensor([[0.0], [4.5], [1e30]]), labeled, classes, num_classes=2)
+        >>> evidence.round(decimals=3).tolist()
+        [[1.607, 0.0], [0.002, 0.002], [0.0, 0.0]]
+    """
+
+    bandwidth: float | None = None
+    refresh: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Require a positive bandwidth."""
+        check_bandwidth(self.bandwidth)
+
+    def _estimate(
+        self,
+        network: nn.Module,
+        labeled: tuple[Tensor, Tensor],
+        unlabeled: Tensor,
+        num_classes: int,
+        augment: Augmentation,
+    ) -> Tensor:
+        inputs, classes = labeled
+        known, pool = (hidden_and_logits(network, x)[0] for x in (inputs, unlabeled))
+        evidence = kernel_evidence(pool, known, classes, num_classes, self.bandwidth)
+        return num_classes / (num_classes + evidence.sum(-1))
+
+
+def kernel_evidence(
+    features: Tensor, labeled: Tensor, classes: Tensor, num_classes: int, bandwidth: float | None = None
+) -> Tensor:
+    r"""$e_k(x)$ of `KernelEvidence` for many features, shape `(n, K)`, in float64.
+
+    Args:
+        features: of the samples to judge, shape `(n, D)`.
+        labeled: features of the labeled samples, shape `(m, D)`.
+        classes: their classes, 0 to K - 1.
+        num_classes: K.
+        bandwidth: s; by default `median_bandwidth`.
+    """
+    check_bandwidth(bandwidth)
+    for name, part in (("features", features), ("features of the labeled samples", labeled)):
+        check_finite(part, name)
+    known = as_double(labeled)
+    scale = median_bandwidth(known, classes) if bandwidth is None else bandwidth
+    members = nn.functional.one_hot(classes, num_classes).to(known)
+    parts = [
+        # Distances first divided by s: what is huge is then infinite at worst, and its evidence 0.
+        torch.exp(-0.5 * (_distances(as_double(part), known) / scale).square()) @ members
+        for part in features.split(BATCH)
+    ]
+    return torch.cat(parts)
+
+
+def median_bandwidth(labeled: Tensor, classes: Tensor) -> float:
+    """The median distance between two labeled features of the same class; of any class if no class has two.
+
+    Example:
+        >>> median_bandwidth(torch.tensor([[0.0], [1.0], [8.0], [9.0]]), torch.tensor([0, 0, 1, 1]))
+        1.0
+    """
+    exact = as_double(labeled)
+    distances = _distances(exact, exact)
+    pairs = torch.ones_like(distances, dtype=torch.bool).triu(1)
+    alike = pairs & (classes[:, None] == classes)
+    chosen = distances[alike if bool(alike.any()) else pairs]
+    # Features are float32 at heart: distances below their rounding, or of copies, say nothing of a scale.
+    rounding = torch.finfo(torch.float32).eps * float(exact.abs().max()) + torch.finfo(torch.float32).tiny
+    return max(float(chosen.median()), rounding) if chosen.numel() else max(1.0, rounding)
+
+
+def check_bandwidth(bandwidth: float | None) -> None:
+    """Require a positive, finite bandwidth, or none."""
+    if bandwidth is not None and not 0 < bandwidth < math.inf:
+        raise EvidentiaError(f"the bandwidth must be more than 0 and finite, or None for the median, got {bandwidth!r}")
+
+
+def _distances(first: Tensor, second: Tensor) -> Tensor:
+    # Without the shortcut by matrix products, which loses the digits of small distances.
+    return torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")

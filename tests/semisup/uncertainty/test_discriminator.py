@@ -1,0 +1,179 @@
+"""The discriminator of labeled against unlabeled samples."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from evidentia import EvidentiaError
+from evidentia.evaluation import auroc
+from evidentia.semisup import AUGMENTATIONS
+from evidentia.semisup.data import load_pool
+from evidentia.semisup.moons import two_moons
+from evidentia.semisup.uncertainty import LabeledAgainstUnlabeled, PoolReport
+from evidentia.semisup.uncertainty.discriminator import _folds, calibrated
+from evidentia.semisup.uncertainty.networks import Standardise
+
+VECTORS = AUGMENTATIONS["vectors"]()
+scores = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30)
+
+
+def estimated(data, augment=VECTORS, **options):
+    estimator = LabeledAgainstUnlabeled(**options)
+    labeled = (data.x_labeled, data.y_labeled)
+    u = estimator.estimate(nn.Identity(), labeled, data.x_unlabeled, data.num_classes, augment)
+    return u, estimator.report_
+
+
+@given(labeled=scores, pool=scores)
+def test_the_calibration_rises_from_0_to_1_through_one_half_at_the_95_percent_quantile(labeled, pool):
+    marks, s = (torch.tensor(values, dtype=torch.float64) for values in (labeled, sorted(pool)))
+    u = calibrated(s, marks)
+    assert bool(((u >= 0) & (u <= 1)).all())
+    assert bool((u.diff() >= 0).all())
+    middle, threshold = torch.quantile(marks, torch.tensor([0.5, 0.95], dtype=torch.float64))
+    assert float(calibrated(threshold, marks)) == 0.5
+    if threshold - middle > 1e-6:
+        assert float(calibrated(middle, marks)) == pytest.approx(0.05)
+
+
+@given(classes=st.lists(st.integers(0, 4), min_size=2, max_size=40), count=st.integers(2, 5))
+def test_folds_are_even_in_all_and_in_every_class(classes, count):
+    groups = torch.tensor(classes)
+    fold = _folds(groups, count)
+    for part in [fold, *(fold[groups == group] for group in groups.unique())]:
+        sizes = torch.bincount(part, minlength=count)
+        assert int(sizes.max() - sizes.min()) <= 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_moons_faraway_with_six_labels(seed):
+    data = two_moons("faraway", 0.5, seed=seed, unlabeled=500)
+    u, report = estimated(data)
+    assert float(auroc(u, data.is_ood)) > 0.95
+    assert not report.suspicious
+    assert report.ood_share == pytest.approx(0.5, abs=0.15)
+
+
+def test_a_clean_pool_is_kept():
+    data = two_moons(seed=0, unlabeled=500, labels_per_class=20)
+    u, report = estimated(data)
+    assert float(u.mean()) < 0.2
+    assert report.ood_share < 0.15
+
+
+@pytest.mark.parametrize(("kind", "least"), [("letters", 0.95), ("held-out", 0.75)])
+def test_digits(kind, least):
+    pytest.importorskip("sklearn")
+    data = load_pool("digits", kind, 0.5, seed=0)
+    u, _ = estimated(data, AUGMENTATIONS["images"](shift=1))
+    assert float(auroc(u, data.is_ood)) > least
+
+
+@pytest.mark.parametrize("kind", ["fashion", "mean"])
+def test_mnist(real_data, kind):
+    data = load_pool("mnist", kind, 0.5, seed=7, pool_size=2000, data_root=real_data)
+    u, _ = estimated(data, AUGMENTATIONS["images"]())
+    assert float(auroc(u, data.is_ood)) > 0.95
+
+
+def test_no_sample_is_scored_by_a_network_that_learnt_from_it():
+    seen: list[set[float]] = []
+
+    class Recorder(nn.Module):
+        """Remembers the samples of its training by their one entry, and is asked about others only."""
+
+        def __init__(self, shape):
+            super().__init__()
+            self.linear, self.known, self.asked = nn.Linear(1, 1), set(), set()
+            seen.append((self.known, self.asked))
+
+        def forward(self, x):
+            (self.known if self.training else self.asked).update(x.flatten().tolist())
+            return self.linear(x)
+
+    labeled, pool = torch.arange(10.0)[:, None], torch.arange(100.0, 130)[:, None]
+    estimator = LabeledAgainstUnlabeled(network=Recorder, steps=40, repeats=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator.estimate(nn.Identity(), (labeled, torch.arange(10) % 2), pool, 2, AUGMENTATIONS["none"]())
+    assert len(seen) == 4
+    for known, asked in seen:
+        assert known.isdisjoint(asked)
+        assert len(asked) == 20
+    # In each repeat, everything is scored once.
+    assert all(len(first[1] | second[1]) == 40 for first, second in (seen[:2], seen[2:]))
+
+
+def test_a_labeled_set_that_is_no_random_draw_is_told():
+    labeled, pool = torch.randn(40, 3), torch.randn(200, 3) + 9
+    estimator = LabeledAgainstUnlabeled()
+    with pytest.warns(UserWarning, match="no random draw"):
+        estimator.estimate(nn.Identity(), (labeled, torch.arange(40) % 2), pool, 2, VECTORS)
+    assert estimator.report_.suspicious
+    assert estimator.report_.separation > 0.95
+    assert not PoolReport(unlike=0.75, ood_share=0.74, separation=0.87).suspicious
+
+
+def test_vectors_of_any_unit_and_constant_entries():
+    data = two_moons("faraway", 0.5, unlabeled=300, labels_per_class=10)
+    stretch = torch.tensor([1e4, 1e-4])
+
+    def changed(x):
+        return torch.cat([x * stretch + 7, torch.full((len(x), 1), 5.0)], 1)
+
+    estimator = LabeledAgainstUnlabeled()
+    labeled, pool = (changed(data.x_labeled), data.y_labeled), changed(data.x_unlabeled)
+    u = estimator.estimate(nn.Identity(), labeled, pool, 2, AUGMENTATIONS["none"]())
+    assert float(auroc(u, data.is_ood)) > 0.95
+
+
+def test_standardised_samples_have_mean_0_and_deviation_1(dtype):
+    x = 3 + 5 * torch.randn(50, 2, 6, 6, dtype=dtype)
+    y = Standardise(x)(x)
+    torch.testing.assert_close(y.mean((0, 2, 3)), torch.zeros(2, dtype=dtype), atol=1e-5, rtol=0)
+    torch.testing.assert_close(y.std((0, 2, 3), correction=0), torch.ones(2, dtype=dtype))
+
+
+def test_progress_and_repeats():
+    told: list[tuple[int, int]] = []
+    data = two_moons(unlabeled=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimated(data, steps=2, folds=3, progress=lambda done, total: told.append((done, total)))
+    # Six labels: seven repeats of three folds.
+    assert told == [(step, 42) for step in range(1, 43)]
+
+
+def test_two_outputs_serve_as_one():
+    data = two_moons(unlabeled=20, labels_per_class=20)
+    u, _ = estimated(data, steps=2, network=lambda shape: nn.Linear(2, 2))
+    assert u.shape == (20,)
+    with pytest.raises(EvidentiaError, match="outputs of shape"):
+        estimated(data, steps=2, network=lambda shape: nn.Linear(2, 3))
+
+
+@pytest.mark.parametrize(
+    "options", [{"folds": 1}, {"steps": 0}, {"batch_size": 0.5}, {"repeats": 0}, {"learning_rate": 0}, {"view": "both"}]
+)
+def test_bad_settings_are_refused(options):
+    with pytest.raises(EvidentiaError, match=next(iter(options))):
+        LabeledAgainstUnlabeled(**options)
+
+
+def test_too_few_samples_and_a_network_that_diverges_are_told():
+    few = two_moons(labels_per_class=1, unlabeled=20)
+    with pytest.raises(EvidentiaError, match="4 in all, got 2"):
+        estimated(few)
+    data = two_moons(unlabeled=20)
+    with pytest.raises(EvidentiaError, match="diverged"):
+        estimated(data, steps=3, learning_rate=1e30)
+    with pytest.raises(EvidentiaError, match="in the pool"):
+        LabeledAgainstUnlabeled().estimate(
+            nn.Identity(), (data.x_labeled, data.y_labeled), data.x_unlabeled[:1], 2, VECTORS
+        )
