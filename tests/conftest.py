@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,3 +25,12 @@ def _seeded() -> None:
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data sets, or skip the test."""
+    folder = Path(os.environ.get("EVIDENTIA_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not (folder / "Planetoid").is_dir() or not (folder / "MNIST").is_dir():
+        pytest.skip("the real data sets are not here; set EVIDENTIA_DATA to their folder")
+    return folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import sys
 from collections import defaultdict
@@ -15,22 +14,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-REPOSITORY = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session")
 def files() -> ModuleType:
     """The functions of this module, which test modules cannot import."""
     return sys.modules[__name__]
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of real data sets, or skip the test."""
-    folder = Path(os.environ.get("EVIDENTIA_DATA") or REPOSITORY.parent / "shared" / "data")
-    if not (folder / "Planetoid").is_dir():
-        pytest.skip("the real data sets are not here; set EVIDENTIA_DATA to their folder")
-    return folder
 
 
 class _Python2Pickler(pickle._Pickler):  # type: ignore[misc]  # the pickler in Python, whose parts can be replaced

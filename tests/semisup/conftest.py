@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import pickle
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-REPOSITORY = Path(__file__).parents[2]
 IDX = ("images-idx3-ubyte", "labels-idx1-ubyte")
 
 
@@ -23,15 +21,6 @@ IDX = ("images-idx3-ubyte", "labels-idx1-ubyte")
 def image_files() -> ModuleType:
     """The functions of this module, which test modules cannot import."""
     return sys.modules[__name__]
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of real data sets, or skip the test."""
-    folder = Path(os.environ.get("EVIDENTIA_DATA") or REPOSITORY.parent / "shared" / "data")
-    if not (folder / "MNIST").is_dir():
-        pytest.skip("the real data sets are not here; set EVIDENTIA_DATA to their folder")
-    return folder
 
 
 class _Python2Pickler(pickle._Pickler):  # type: ignore[misc]  # the pickler in Python, whose parts can be replaced

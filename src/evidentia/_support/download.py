@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import write_atomically
 from evidentia._version import __version__
 
@@ -71,3 +71,16 @@ def _get(url: str, timeout: float) -> bytes:
     if len(payload) > LARGEST:
         raise EvidentiaError(f"{url} is larger than {LARGEST // 2**20} MiB, which no data set here is: not kept")
     return payload
+
+
+def kept_or_fetched(url: str, path: Path, check: Callable[[bytes], None]) -> bytes:
+    """What `path` holds if it passes the check, else what `fetch` brings."""
+    if path.is_file():
+        payload = path.read_bytes()
+        try:
+            check(payload)
+        except FileFormatError:
+            pass
+        else:
+            return payload
+    return fetch(url, path, check)

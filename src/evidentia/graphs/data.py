@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evidentia._support.download import cache_folder, fetch
+from evidentia._support.download import cache_folder, kept_or_fetched
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.graphs._pyg import data_class
 from evidentia.graphs.catalog import Entry, find_entry
@@ -122,12 +122,4 @@ def _cached_file(entry: Entry, path: Path) -> bytes:
                 f"{entry.digests[path.name]} is right): it was changed, or cut short on the way; nothing was kept"
             )
 
-    if path.is_file():
-        payload = path.read_bytes()
-        try:
-            check(payload)
-        except FileFormatError:
-            pass
-        else:
-            return payload
-    return fetch(entry.url(path.name), path, check)
+    return kept_or_fetched(entry.url(path.name), path, check)

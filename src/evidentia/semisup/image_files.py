@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evidentia._support.download import cache_folder, fetch
+from evidentia._support.download import cache_folder, kept_or_fetched
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.semisup import images as read
 from evidentia.semisup.images import ImageSet
@@ -141,15 +141,7 @@ def _cached(source: Source, file: str, folder: Path) -> bytes:
                 "it was changed, or cut short on the way; nothing was kept"
             )
 
-    if path.is_file():
-        payload = path.read_bytes()
-        try:
-            check(payload)
-        except FileFormatError:
-            pass
-        else:
-            return payload
-    return fetch(url, path, check)
+    return kept_or_fetched(url, path, check)
 
 
 _IDX = tuple(f"{part}-{what}" for part in ("train", "t10k") for what in ("images-idx3-ubyte", "labels-idx1-ubyte"))
