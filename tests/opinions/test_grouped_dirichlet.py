@@ -136,6 +136,11 @@ def test_bad_groups(groups, evidence, words):
         GroupedDirichlet(torch.ones(3), torch.tensor(evidence), groups)
 
 
+def test_values_are_checked_whatever_pytorchs_default(monkeypatch):
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", False)
+    test_bad_parameters()
+
+
 def test_bad_parameters():
     with pytest.raises(ValueError, match="alpha"):
         GroupedDirichlet(torch.tensor([1.0, -1.0, 1.0]), torch.tensor([1.0]), [(0, 1)])

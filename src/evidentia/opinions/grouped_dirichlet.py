@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Dirichlet, Distribution, constraints
 
+from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import dirichlet_entropy, log_beta
 
@@ -26,6 +27,7 @@ class GroupedDirichlet(Distribution):
         alpha: positive class parameters, shape `(..., K)`.
         group_evidence: evidence for each group as a whole, at least 0, shape `(..., number of groups)`.
         groups: disjoint collections of class indices.
+        validate_args: whether to check values; by default as the surrounding `evidentia.validation` says.
 
     Example:
         >>> import torch
@@ -66,7 +68,8 @@ class GroupedDirichlet(Distribution):
         self.group_evidence = group_evidence.expand(*batch, len(listed))
         # Every class belongs to exactly one group from here on.
         self.groups = listed + [(k,) for k in range(classes) if k not in set(grouped)]
-        super().__init__(batch, alpha.shape[-1:], validate_args=validate_args)
+        # Not PyTorch's default, which `torch.compile` switches off for the whole process.
+        super().__init__(batch, alpha.shape[-1:], validate_args=validation_enabled(validate_args))
 
     @property
     def group_alpha(self) -> Tensor:
