@@ -66,6 +66,23 @@ def test_a_module_of_ones_own(data: Any) -> None:
     assert float((pred.labels == data.y)[data.test_mask].float().mean()) > 0.5
 
 
+def test_members_made_of_ones_own_module_differ(data: Any) -> None:
+    class Mine(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(80, 4)
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            return self.layer(x)
+
+    mine = Mine()
+    before = mine.layer.weight.clone()
+    model = classifier("s-gcn", backbone=mine, members=2, epochs=3).fit(data)
+    outputs = model._sample("classes", model._trained())
+    assert not torch.equal(outputs[0], outputs[1])
+    assert torch.equal(mine.layer.weight, before)
+
+
 def test_a_seed_repeats_bit_for_bit_and_leaves_the_random_state_alone(data: Any) -> None:
     before = torch.random.get_rng_state()
     first, again, other = (classifier(seed=seed).fit(data).predict() for seed in (3, 3, 4))

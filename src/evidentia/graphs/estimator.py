@@ -233,8 +233,13 @@ class GraphClassifier:
 
     def _build(self, features: int, classes: int, seed: int, *, teacher: bool = False) -> Backbone:
         if isinstance(self.backbone, nn.Module) and not teacher:
-            # A copy for each member; the user's module itself stays untrained.
-            return OwnBackbone(copy.deepcopy(self.backbone))
+            # A copy for each network; the user's module itself stays untrained.
+            network = OwnBackbone(copy.deepcopy(self.backbone))
+            if seed != self.settings.seed:
+                # The first starts from the user's weights; others that did so too would be the same network again.
+                with seeded(seed, -1):
+                    network.apply(_start_anew)
+            return network
         name = self.backbone if isinstance(self.backbone, str) else "gcn"
         with seeded(seed, -1):
             return BACKBONES[name](features, classes, **self.options)
@@ -286,3 +291,9 @@ class GraphClassifier:
             for values in (logits, propagate_evidence(logits, graph.walk))
         )
         return after > before
+
+
+def _start_anew(layer: nn.Module) -> None:
+    reset = getattr(layer, "reset_parameters", None)
+    if callable(reset):
+        reset()

@@ -7,21 +7,14 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from evidentia.semisup.augmentation import Augmentation
-from evidentia.semisup.objectives.base import (
-    OBJECTIVES,
-    Consistency,
-    Labeled,
-    Objective,
-    check_setting,
-    logits_of,
-    targets_for,
-)
-from evidentia.semisup.objectives.distances import cross_entropy, one_hot
+from evidentia.semisup.objectives.base import OBJECTIVES, Consistency, Labeled, logits_of
+from evidentia.semisup.objectives.distances import one_hot
+from evidentia.semisup.objectives.pseudo_label import PseudoLabel
 
 
 @OBJECTIVES.register("fixmatch")
 @dataclass(kw_only=True, eq=False)
-class FixMatch(Objective):
+class FixMatch(PseudoLabel):
     r"""The cross entropy of a strong view with the class of a weak one, where that is sure (Sohn et al., NeurIPS 2020).
 
     $$r_j = \mathbb{1}[\max_k p_k(x^w_j) \ge \tau]\; H(\hat y_j, p(x^s_j)), \qquad \hat y_j = \arg\max_k p_k(x^w_j)$$
@@ -41,21 +34,9 @@ class FixMatch(Objective):
         tensor([0.1269, 0.0000])
     """
 
-    weight: float = 1.0
-    threshold: float = 0.95
-
-    def __post_init__(self) -> None:
-        """Require settings in their range."""
-        super().__post_init__()
-        check_setting(self, "threshold", 0, 1)
-
     def prepare(
         self, network: nn.Module, x: Tensor, augment: Augmentation, *, labeled: Labeled | None = None
     ) -> Consistency:
         """A strong view, and what the network takes the weak one for."""
         probs = logits_of(network, augment.weak(x)).softmax(-1)
         return Consistency(augment.strong(x), one_hot(probs), (probs.amax(-1) >= self.threshold).to(probs.dtype))
-
-    def per_sample(self, logits: Tensor, consistency: Consistency) -> Tensor:
-        """The cross entropy where the network was sure, else 0."""
-        return consistency.counts * cross_entropy(logits, targets_for(logits, consistency))
