@@ -18,6 +18,7 @@ from evidentia.graphs.models import Backbone, GraphTensors
 from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.graphs.training import GraphTraining, Spread, train_network
 from evidentia.graphs.walk_prior import walk_prior
+from evidentia.learning.checkpoint import digest
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -140,8 +141,4 @@ def _digest(graph: GraphTensors, data: Data) -> str:
     features = graph.features
     tensors = [features.crow, features.col, features.values] if isinstance(features, SparseMatrix) else [features]
     tensors += [graph.edge_index, data.y, data.train_mask, data.val_mask]
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    return digest(tensors)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +50,7 @@ class Checkpoint:
         """Write everything to one file, whole or not at all."""
         tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self._best.items()}
-        for index, entries in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{index}/{name}": torch.as_tensor(value) for name, value in entries.items()}
+        tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(self.optimizer).items()}
         content = {
             "settings": settings,
             "epoch": self.epoch,
@@ -61,30 +62,64 @@ class Checkpoint:
     def load(self, path: Path, settings: dict[str, Any]) -> None:
         """Take up a run where its last finished epoch left it."""
         tensors, content = load_tensors(path, _KIND)
-        if content["settings"] != settings:
-            names = sorted({*settings, *content["settings"]})
-            changed = [name for name in names if content["settings"].get(name) != settings.get(name)]
-            raise EvidentiaError(
-                f"the checkpoint {path} was made with other settings ({', '.join(changed)}); "
-                "use the same ones to go on, or another file to start anew"
-            )
+        check_settings(path, content["settings"], settings)
         before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         try:
-            self.model.load_state_dict(_part(tensors, "model"))
+            self.model.load_state_dict(part_of(tensors, "model"))
         except RuntimeError as error:
             # Those weights that do fit have been loaded already.
             self.model.load_state_dict(before)
             raise FileFormatError(f"the checkpoint {path} is of another network: {error}") from error
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in _part(tensors, "optimizer").items():
-            index, name = key.split("/")
-            state.setdefault(int(index), {})[name] = tensor
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
-        self._best = _part(tensors, "best")
+        load_optimizer(self.optimizer, part_of(tensors, "optimizer"))
+        self._best = part_of(tensors, "best")
         self.epoch, self.best_epoch = content["epoch"], content["best_epoch"]
         self.history = content["history"]
 
 
-def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+def check_settings(path: Path, made_with: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse a checkpoint of a run with other settings."""
+    if made_with != settings:
+        names = sorted({*settings, *made_with})
+        changed = [name for name in names if made_with.get(name) != settings.get(name)]
+        raise EvidentiaError(
+            f"the checkpoint {path} was made with other settings ({', '.join(changed)}); "
+            "use the same ones to go on, or another file to start anew"
+        )
+
+
+def digest(tensors: Iterable[Tensor]) -> str:
+    """A hash of tensors, by which a run is known to be of the same data or start.
+
+    Example:
+        >>> row, same, other = digest([torch.zeros(2)]), digest([torch.zeros(2)]), digest([torch.zeros(1, 2)])
+        >>> row == same, row == other
+        (True, False)
+    """
+    found = hashlib.sha256()
+    for tensor in tensors:
+        found.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+        found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimiser remembers of each parameter, under the parameter's number and the name of the memory."""
+    return {
+        f"{index}/{name}": torch.as_tensor(value)
+        for index, entries in optimizer.state_dict()["state"].items()
+        for name, value in entries.items()
+    }
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimiser back what `optimizer_tensors` gave; its settings stay as they are."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        index, name = key.split("/")
+        state.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors whose name starts with a part's and a slash, under the rest of their names."""
     return {name.removeprefix(f"{part}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{part}/")}

@@ -5,6 +5,7 @@ from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augme
 from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.clusters import Clusters, kmeans, purity, share
 from evidentia.semisup.data import load_pool
+from evidentia.semisup.estimator import SemiSupervisedClassifier
 from evidentia.semisup.features import pool_features
 from evidentia.semisup.hypergradient import (
     DivergenceWarning,
@@ -20,6 +21,7 @@ from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.models import MLP, NETWORKS, LeNet, Network, WideResNet
 from evidentia.semisup.moons import two_moons
 from evidentia.semisup.objectives import OBJECTIVES, Consistency, Objective
+from evidentia.semisup.passes import Passes
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.regulariser import (
     WeightRegulariser,
@@ -28,6 +30,22 @@ from evidentia.semisup.regulariser import (
     uncertainty_gradient,
     uncertainty_term,
 )
+from evidentia.semisup.review import PoolReview
+from evidentia.semisup.robust import (
+    ROBUST,
+    ByUncertainty,
+    ImplicitDifferentiation,
+    LearningToReweight,
+    Meta,
+    MetaWeightNet,
+    NotRobust,
+    Oracle,
+    Robust,
+    SafeDeepSSL,
+    SelfDistillation,
+    Supervised,
+)
+from evidentia.semisup.training import SemiSupervisedTraining
 from evidentia.semisup.uncertainty import (
     UNCERTAINTIES,
     Confidence,
@@ -44,26 +62,42 @@ __all__ = [
     "MLP",
     "NETWORKS",
     "OBJECTIVES",
+    "ROBUST",
     "UNCERTAINTIES",
     "Augmentation",
+    "ByUncertainty",
     "Clusters",
     "Confidence",
     "Consistency",
     "DivergenceWarning",
     "EvidentialVacuity",
     "HyperGradient",
+    "ImplicitDifferentiation",
     "InnerProblem",
     "KernelEvidence",
     "LabeledAgainstUnlabeled",
     "LastLayer",
     "LastLayerProblem",
     "LeNet",
+    "LearningToReweight",
+    "Meta",
+    "MetaWeightNet",
     "Network",
+    "NotRobust",
     "Objective",
+    "Oracle",
+    "Passes",
     "PoolReport",
+    "PoolReview",
     "PoolUncertainty",
+    "Robust",
+    "SafeDeepSSL",
     "SampleWeights",
+    "SelfDistillation",
+    "SemiSupervisedClassifier",
     "SemiSupervisedData",
+    "SemiSupervisedTraining",
+    "Supervised",
     "WeightAverage",
     "WeightRegulariser",
     "WideResNet",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.modes import evaluating
@@ -39,21 +42,25 @@ def hidden_and_logits(network: nn.Module, x: Tensor, batch_size: int = BATCH) ->
 
 
 @torch.no_grad()
-def logits_in_parts(network: nn.Module, x: Tensor, batch_size: int = BATCH) -> Tensor:
+def logits_in_parts(
+    network: nn.Module, x: Tensor, batch_size: int = BATCH, *, tensors: Mapping[str, Tensor] | None = None
+) -> Tensor:
     """The output for many samples of any network, in evaluation mode and without gradients.
 
     Args:
         network: any network.
         x: samples, shape `(n, ...)`.
         batch_size: how many go through the network at once.
+        tensors: parameters and buffers to use in place of the network's own.
 
     Example:
         >>> logits_in_parts(nn.Linear(2, 3), torch.randn(5, 2), batch_size=2).shape
         torch.Size([5, 3])
     """
     _check_samples(x)
+    own = dict(tensors) if tensors is not None else {}
     with evaluating(network):
-        return torch.cat([network(part) for part in x.split(batch_size)])
+        return torch.cat([functional_call(network, own, (part,)) for part in x.split(batch_size)])
 
 
 def pool_features(x: Tensor, network: nn.Module | None = None) -> Tensor:

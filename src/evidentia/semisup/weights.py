@@ -112,6 +112,14 @@ class SampleWeights:
         self.visits[torch.unique(indices)] += 1
 
     @torch.no_grad()
+    def note(self, indices: Tensor, weights: Tensor) -> None:
+        """Keep the weights that a method of its own kind has given a batch; only without clusters."""
+        if self.assignment is not None:
+            raise EvidentiaError("weights that are shared by clusters are moved by steps, not noted sample by sample")
+        self.values[indices] = weights.detach().to(self.values).clamp(0, 1)
+        self.visits[torch.unique(indices)] += 1
+
+    @torch.no_grad()
     def replace(self, weights: Tensor) -> None:
         """Give every sample a weight, as `1 - u` or those of an oracle; samples of a cluster get their mean."""
         if weights.shape != self.visits.shape:

@@ -1,0 +1,103 @@
+"""Where a run tells how it goes: a progress bar, a file of JSON lines, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import write_text
+from evidentia.semisup.training import Record, SemiSupervisedTraining
+
+
+@contextmanager
+def run_log(settings: SemiSupervisedTraining, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
+    """Open what the settings ask for, and give the function that is told of every block.
+
+    Args:
+        settings: which of them, and how many updates there are to be.
+        before: what was measured before the run was broken off, to be told first.
+    """
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(_progress(settings, before))]
+        if settings.log is not None:
+            listeners.append(stack.enter_context(_json_lines(settings.log, before)))
+        if settings.tensorboard is not None:
+            listeners.append(stack.enter_context(_tensorboard(settings.tensorboard, before)))
+
+        def tell(record: Record) -> None:
+            for listener in listeners:
+                listener(record)
+
+        yield tell
+
+
+@contextmanager
+def _progress(settings: SemiSupervisedTraining, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not settings.progress) as bar:
+        done = int(before[-1]["update"]) if before else 0
+        task = bar.add_task("training", total=settings.updates, completed=done, figures="")
+        yield lambda record: bar.update(task, completed=record["update"], figures=_figures(record))
+
+
+def _figures(record: Record) -> str:
+    """What fits beside a progress bar.
+
+    Example:
+        >>> _figures({"update": 50, "loss": 1.234, "unlabeled_loss": 0.2, "weight": 0.6, "w_in": 0.91, "w_ood": 0.2})
+        'loss 1.234, w_in 0.91, w_ood 0.20'
+    """
+    figures = [f"loss {record['loss']:.3f}"]
+    names = ("w_in", "w_ood") if "w_in" in record else ("weight",)
+    figures += [f"{name} {record[name]:.2f}" for name in names if name in record]
+    return ", ".join(figures)
+
+
+@contextmanager
+def _json_lines(path: Path, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
+    """A line a block. The file is begun anew with what is known, so that a line cut off by a crash does not stay."""
+    write_text(path, "".join(f"{json.dumps(record)}\n" for record in before))
+    with path.open("a", encoding="utf-8") as file:
+
+        def write(record: Record) -> None:
+            file.write(f"{json.dumps(record)}\n")
+            file.flush()
+
+        yield write
+
+
+@contextmanager
+def _tensorboard(folder: Path, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise EvidentiaError(
+            "a TensorBoard log needs the package tensorboard; install evidentia[tensorboard], or log to JSON lines"
+        ) from error
+    # What an interrupted run has written after its last checkpoint will be written again.
+    resumed: dict[str, Any] = {"purge_step": int(before[-1]["update"]) + 1} if before else {}
+    writer = SummaryWriter(str(folder), **resumed)
+
+    def write(record: Record) -> None:
+        for name, value in record.items():
+            if name != "update":
+                writer.add_scalar(name, value, int(record["update"]))
+        writer.flush()
+
+    try:
+        yield write
+    finally:
+        writer.close()

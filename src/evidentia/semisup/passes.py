@@ -1,0 +1,127 @@
+"""How labeled and unlabeled samples go through a network, and what its batch norms make of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
+from evidentia.semisup.inner_problem import Outputs
+from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.models import NETWORKS
+
+Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]
+Order: TypeAlias = Literal["concat", "separate"]
+NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
+
+# LeNet halves images twice after two convolutions of 5 x 5.
+_SMALLEST_IMAGE = 12
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A way to run a network on both batches of an update.
+
+    | norm | order | statistics of a batch | running statistics |
+    |---|---|---|---|
+    | none | | | |
+    | batch | concat | labeled and unlabeled together | of both together |
+    | batch | separate | of either batch on its own | of the labeled, then of the unlabeled batch |
+    | frozen | separate | of either batch on its own | of the labeled batch alone |
+    | weighted | concat | of both together, by weights 1 and w | likewise |
+    | weighted | separate | labeled; unlabeled by weights w | of the labeled, then of the unlabeled batch |
+
+    Attributes:
+        last: the network.
+        norm: what its batch norms do; "none" if there are none.
+        order: "concat" runs both batches as one, "separate" one after the other.
+    """
+
+    last: LastLayer
+    norm: Norm
+    order: Order
+
+    def __post_init__(self) -> None:
+        """Require a way that there is."""
+        if self.norm not in NORMS:
+            raise EvidentiaError(f"norm must be one of {', '.join(NORMS)}, got {self.norm!r}")
+        if self.order not in ("concat", "separate"):
+            raise EvidentiaError(f"passes must be 'concat' or 'separate', got {self.order!r}")
+        if self.norm == "frozen" and self.order == "concat":
+            raise EvidentiaError(
+                "norm 'frozen' keeps unlabeled samples out of the running statistics, which needs passes 'separate'"
+            )
+
+    def weighing(self, weights: Tensor) -> AbstractContextManager[None]:
+        """Inside, weighted batch norms take these weights."""
+        return batch_weights(self.last.network, weights) if self.norm == "weighted" else nullcontext()
+
+    def labeled(self, x: Tensor) -> Outputs:
+        """Hidden features and logits of labeled samples alone."""
+        return self.last.hidden_and_logits(x)
+
+    def both(self, x: Tensor, unlabeled: Tensor, weights: Tensor) -> tuple[Outputs, Outputs]:
+        """Hidden features and logits of a labeled and of an unlabeled batch."""
+        count = len(x)
+        if self.order == "concat":
+            with self.weighing(torch.cat([weights.new_ones(count), weights])):
+                hidden, logits = self.last.hidden_and_logits(torch.cat([x, unlabeled]))
+            return (hidden[:count], logits[:count]), (hidden[count:], logits[count:])
+        first = self.labeled(x)
+        kept = frozen_statistics(self.last.network) if self.norm == "frozen" else nullcontext()
+        with kept, self.weighing(weights):
+            return first, self.last.hidden_and_logits(unlabeled)
+
+
+def usual_order(norm: Norm) -> Order:
+    """Together, unless running statistics are to be of labeled samples alone."""
+    return "separate" if norm == "frozen" else "concat"
+
+
+def network_name(name: str | None, sample_shape: Sequence[int]) -> str:
+    """The name of a network, by default that of one for such samples.
+
+    Example:
+        >>> network_name(None, (1, 28, 28)), network_name(None, (2,)), network_name("wrn", (3, 32, 32))
+        ('lenet', 'mlp', 'wrn')
+    """
+    images = len(sample_shape) == 3 and min(sample_shape[1:]) >= _SMALLEST_IMAGE
+    return name if name is not None else "lenet" if images else "mlp"
+
+
+def build_network(
+    network: nn.Module | str | None, sample_shape: Sequence[int], num_classes: int, norm: Norm
+) -> nn.Module:
+    """A network to train, with the batch norm that is asked for; a user's own is copied.
+
+    Args:
+        network: a module that ends in an `nn.Linear`, a name of `evidentia.semisup.NETWORKS`, or None for a LeNet if
+            samples are images and an MLP if not.
+        sample_shape: of one sample.
+        num_classes: K.
+        norm: "none" builds a named network without batch norm.
+
+    Example:
+        >>> type(build_network(None, (1, 28, 28), 10, "weighted").body[1]).__name__
+        'WeightedBatchNorm2d'
+    """
+    if isinstance(network, nn.Module):
+        built: nn.Module = copy.deepcopy(network)
+    else:
+        built = NETWORKS[network_name(network, sample_shape)](
+            sample_shape, num_classes, norm="none" if norm == "none" else "batch"
+        )
+    has_norm = any(isinstance(layer, _BatchNorm) for layer in built.modules())
+    if norm == "none" and has_norm:
+        raise EvidentiaError("the network has batch norm layers, but norm is 'none'; give a network without them")
+    if norm == "weighted" and not has_norm:
+        raise EvidentiaError("the network has no batch norm layers to weigh; use norm='none'")
+    return convert_batch_norm(built) if norm == "weighted" else built

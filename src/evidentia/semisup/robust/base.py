@@ -1,0 +1,184 @@
+"""What a robust method is: the weights of unlabeled samples, before training and at every update of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.registry import Registry
+from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.hypergradient import InnerProblem, LastLayerProblem
+from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.objectives import Consistency, Objective
+from evidentia.semisup.weights import SampleWeights
+
+ROBUST: Registry[Callable[..., Robust]] = Registry("robust method")
+
+Apply: TypeAlias = Literal["loss", "sample"]
+
+
+@dataclass(eq=False)
+class Pool:
+    """The unlabeled pool in training, and what it is judged by.
+
+    Attributes:
+        last: the network that is trained.
+        labeled: all labeled samples and their classes.
+        unlabeled: the pool, shape `(n_u, ...)`.
+        clean: the samples that weights are learnt by: the validation set or, if there is none, the labeled set.
+        num_classes: K.
+        augment: how samples are changed without changing their class.
+        is_ood: which samples of the pool belong to no class, if known: for the oracle and for the log.
+        weights: the weight of every sample; robust methods move them.
+        uncertainty: how little is known of every sample, if the method has asked for it.
+    """
+
+    last: LastLayer
+    labeled: tuple[Tensor, Tensor]
+    unlabeled: Tensor
+    clean: tuple[Tensor, Tensor]
+    num_classes: int
+    augment: Augmentation
+    is_ood: Tensor | None = None
+    weights: SampleWeights = field(init=False)
+    uncertainty: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        """Let every sample weigh 1."""
+        self.weights = SampleWeights(len(self.unlabeled), device=self.unlabeled.device)
+
+    @property
+    def clean_is_labeled(self) -> bool:
+        """Whether weights are learnt by the labeled samples themselves."""
+        return self.clean is self.labeled
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of training, between the pass through the network and the step of the optimiser.
+
+    Attributes:
+        number: of the update, from 0.
+        rows: which samples of the pool are in the batch, shape `(B,)`.
+        weights: of those samples, as the pass has used them.
+        objective: what gives the costs.
+        consistency: what it prepared for the batch.
+        coefficient: of the unlabeled loss.
+        labeled: the labeled batch.
+        clean: a batch of clean samples; the labeled batch itself if weights are learnt by labeled samples.
+        hidden: the last hidden layer of the labeled and of the unlabeled batch.
+        costs: of the unlabeled batch, shape `(B,)`, detached.
+        concat: whether both batches went through the network together.
+    """
+
+    number: int
+    rows: Tensor
+    weights: Tensor
+    objective: Objective
+    consistency: Consistency
+    coefficient: float
+    labeled: tuple[Tensor, Tensor]
+    clean: tuple[Tensor, Tensor]
+    hidden: tuple[Tensor, Tensor]
+    costs: Tensor
+    concat: bool
+
+    def problem(self, pool: Pool, weights: Tensor, rate: float, *, joint: bool = False) -> InnerProblem:
+        """The update as a function of all parameters of the network."""
+        return InnerProblem(
+            last=pool.last,
+            objective=self.objective,
+            consistency=self.consistency,
+            coefficient=self.coefficient,
+            labeled=self.labeled,
+            validation=self.clean,
+            weights=weights,
+            rate=rate,
+            joint=joint,
+            concat=self.concat,
+        )
+
+    def last_layer_problem(self, pool: Pool, clean: Tensor, rate: float) -> LastLayerProblem:
+        """The update as a function of the last layer, from the features that its pass has computed."""
+        labeled, unlabeled = self.hidden
+        return LastLayerProblem(
+            head=pool.last.head,
+            objective=self.objective,
+            consistency=self.consistency,
+            coefficient=self.coefficient,
+            labeled=(labeled, self.labeled[1]),
+            unlabeled=unlabeled,
+            validation=(clean, self.clean[1]),
+            weights=self.weights,
+            rate=rate,
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class Robust:
+    """How unlabeled samples are weighed, so that those of no class do no harm.
+
+    As it stands, every sample weighs what it weighs at the start. Training calls `attach` and `start` once, `refresh`
+    every `refresh_every` updates after that, and `weigh` in every update. What is remembered between them is in the
+    pool and in `state_dict`. Randomness comes from PyTorch's global generator.
+
+    Attributes:
+        uses_pool: whether unlabeled samples are trained on at all.
+        apply: "loss" multiplies costs by weights, in weighted batch norm also shares of the statistics; "sample" draws
+            batches in proportion to the weights, and every sample that is drawn counts in full.
+        refresh_every: updates between two calls of `refresh`; 0 for never.
+    """
+
+    uses_pool: ClassVar[bool] = True
+    apply: Apply = field(default="loss", init=False)
+    refresh_every: int = field(default=0, init=False)
+
+    def attach(self, pool: Pool) -> None:
+        """Called first, also when a broken-off run is taken up: make what states are then loaded into."""
+
+    def start(self, pool: Pool) -> None:
+        """Called before the first update, with an untrained network."""
+
+    def refresh(self, pool: Pool) -> None:
+        """Called now and then, to look again at the pool with what the network has learnt."""
+
+    def weigh(self, pool: Pool, update: Update) -> Tensor:
+        """The weights, shape `(B,)`, that the costs of this update's samples are multiplied by."""
+        return update.weights
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What the method remembers beyond the pool's weights, as tensors."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `state_dict` gave, after `attach`."""
+        if state:
+            raise EvidentiaError(
+                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another method"
+            )
+
+
+def check_whole(method: Robust, name: str, low: int) -> None:
+    """Require a whole number of at least `low`."""
+    value = getattr(method, name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < low:
+        raise EvidentiaError(
+            f"{name} of {type(method).__name__} must be a whole number of at least {low}, got {value!r}"
+        )
+
+
+def check_positive(method: Robust, name: str) -> None:
+    """Require a number above 0."""
+    value = getattr(method, name)
+    if not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise EvidentiaError(f"{name} of {type(method).__name__} must be a number above 0, got {value!r}")
+
+
+def check_apply(method: Robust) -> None:
+    """Require one of the two ways to use weights."""
+    if method.apply not in ("loss", "sample"):
+        raise EvidentiaError(f"apply must be 'loss' or 'sample', got {method.apply!r}")

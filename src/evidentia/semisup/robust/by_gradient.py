@@ -1,0 +1,193 @@
+"""The thesis' two methods: weights learnt as hyperparameters, by how they change the loss on clean samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning import frozen_statistics
+from evidentia.semisup.clusters import kmeans
+from evidentia.semisup.features import pool_features
+from evidentia.semisup.hypergradient import (
+    HyperGradient,
+    InnerProblem,
+    LastLayerProblem,
+    Scope,
+    ift_gradient,
+    ift_gradient_from,
+    meta_gradient,
+    meta_gradient_from,
+)
+from evidentia.semisup.regulariser import WeightRegulariser
+from evidentia.semisup.robust.base import (
+    ROBUST,
+    Apply,
+    Pool,
+    Robust,
+    Update,
+    check_apply,
+    check_positive,
+    check_whole,
+)
+from evidentia.semisup.robust.by_uncertainty import as_estimator, estimate
+from evidentia.semisup.uncertainty import PoolUncertainty
+
+
+@dataclass(kw_only=True, eq=False)
+class ByGradient(Robust, ABC):
+    r"""Weights moved against the gradient of $L_V + \lambda_u \mathrm{Un}(w, u) + \lambda_1 |w|$ (thesis 3.3).
+
+    The hypergradient is divided by its mean absolute value before the regulariser's gradient is added: its own size
+    says little, and differs by orders of magnitude from one objective to the next.
+
+    Args:
+        every: L, updates from one change of the weights to the next.
+        scope: "last" differentiates the last layer alone, in closed form; "full" the network.
+        joint: whether clean samples are normalised together with the weighted pool (joint-V); needs norm "weighted".
+        clusters: K of the weights' sharing (CRW); None for one weight a sample.
+        regulariser: what keeps weights in bounds.
+        uncertainty: u of the regulariser, a name or an estimator; not asked if its coefficient is 0.
+        inner_rate: $\alpha$ of the inner steps.
+        weight_rate: $\beta$, how far weights move in a step.
+        apply: how weights are used, "loss" or "sample".
+        refresh_every: updates between two clusterings of the network's features, and two estimates of u.
+    """
+
+    every: int = 5
+    scope: Scope = "last"
+    joint: bool = False
+    clusters: int | None = 20
+    regulariser: WeightRegulariser = field(default_factory=WeightRegulariser)
+    uncertainty: str | PoolUncertainty = "kernel"
+    inner_rate: float = 0.1
+    weight_rate: float = 0.05
+    apply: Apply = "loss"
+    refresh_every: int = 200
+
+    def __post_init__(self) -> None:
+        """Require settings in their range."""
+        check_apply(self)
+        for name in ("every", "refresh_every"):
+            check_whole(self, name, 1)
+        if self.clusters is not None:
+            check_whole(self, "clusters", 1)
+        for name in ("inner_rate", "weight_rate"):
+            check_positive(self, name)
+        if self.scope not in ("last", "full"):
+            raise EvidentiaError(f"scope must be 'last' (the last layer) or 'full' (the network), got {self.scope!r}")
+        self.estimator = as_estimator(self.uncertainty) if self.regulariser.uncertainty else None
+
+    @abstractmethod
+    def hypergradient(self, problem: InnerProblem) -> HyperGradient:
+        """By the network, or by its last layer, as `scope` says."""
+
+    @abstractmethod
+    def hypergradient_from(self, problem: LastLayerProblem) -> HyperGradient:
+        """By the last layer, from features that are there."""
+
+    def attach(self, pool: Pool) -> None:
+        """Set how far the weights move."""
+        pool.weights.rate = self.weight_rate
+
+    def start(self, pool: Pool) -> None:
+        """Cluster the samples as they are, for the network has learnt nothing yet."""
+        self._cluster(pool, pool_features(pool.unlabeled))
+        if self.estimator is not None:
+            pool.uncertainty = estimate(self.estimator, pool)
+
+    def refresh(self, pool: Pool) -> None:
+        """Cluster by what the network has learnt, and estimate u again if the network has a say in it."""
+        self._cluster(pool, pool_features(pool.unlabeled, pool.last.network))
+        if self.estimator is not None and self.estimator.refresh:
+            pool.uncertainty = estimate(self.estimator, pool)
+
+    def weigh(self, pool: Pool, update: Update) -> Tensor:
+        """Move the weights of the batch, in every `every`-th update."""
+        if update.number % self.every == 0:
+            slope = normalised(self._slope(pool, update).gradient)
+            uncertainty = None if pool.uncertainty is None else pool.uncertainty[update.rows]
+            slope = slope + self.regulariser.gradient(pool.weights.of(update.rows), uncertainty)
+            pool.weights.step(update.rows, slope)
+        return update.weights if self.apply == "sample" else pool.weights.of(update.rows)
+
+    def _cluster(self, pool: Pool, features: Tensor) -> None:
+        if self.clusters is not None:
+            found = kmeans(features, self.clusters)
+            pool.weights.recluster(found.assignment, len(found))
+
+    def _slope(self, pool: Pool, update: Update) -> HyperGradient:
+        if self.scope == "full" or self.joint:
+            return self.hypergradient(update.problem(pool, update.weights, self.inner_rate, joint=self.joint))
+        clean = update.hidden[0]
+        if not pool.clean_is_labeled:
+            with torch.no_grad(), frozen_statistics(pool.last.network):
+                clean = pool.last.hidden_and_logits(update.clean[0])[0]
+        return self.hypergradient_from(update.last_layer_problem(pool, clean, self.inner_rate))
+
+
+@ROBUST.register("meta")
+@dataclass(kw_only=True, eq=False)
+class Meta(ByGradient):
+    """R-Meta: by one step of training and the loss after it ("Meta approximation" in chapter 3).
+
+    Example:
+        >>> Meta(scope="full", clusters=None).every
+        5
+    """
+
+    def hypergradient(self, problem: InnerProblem) -> HyperGradient:
+        """Differentiate one step."""
+        return meta_gradient(problem, self.scope)
+
+    def hypergradient_from(self, problem: LastLayerProblem) -> HyperGradient:
+        """Differentiate one step of the last layer."""
+        return meta_gradient_from(problem)
+
+
+@ROBUST.register("ift")
+@dataclass(kw_only=True, eq=False)
+class ImplicitDifferentiation(ByGradient):
+    """R-IFT: by the implicit function theorem where training would end ("Implicit Differentiation" in chapter 3).
+
+    Args:
+        inner_steps: J, steps towards that end.
+        terms: P of the Neumann series for the inverse Hessian.
+        inner_rate: smaller than for one step, as the series converges only below 2 over the largest curvature.
+
+    Example:
+        >>> ImplicitDifferentiation(terms=10).inner_steps
+        3
+    """
+
+    inner_steps: int = 3
+    terms: int = 5
+    inner_rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Require settings in their range."""
+        super().__post_init__()
+        for name in ("inner_steps", "terms"):
+            check_whole(self, name, 0)
+
+    def hypergradient(self, problem: InnerProblem) -> HyperGradient:
+        """Differentiate where a few steps lead to."""
+        return ift_gradient(problem, self.scope, inner_steps=self.inner_steps, terms=self.terms)
+
+    def hypergradient_from(self, problem: LastLayerProblem) -> HyperGradient:
+        """Differentiate where a few steps of the last layer lead to."""
+        return ift_gradient_from(problem, inner_steps=self.inner_steps, terms=self.terms)
+
+
+def normalised(gradient: Tensor) -> Tensor:
+    """A gradient over its mean absolute value; one that is 0 stays so.
+
+    Example:
+        >>> normalised(torch.tensor([-3.0, 1.0]))
+        tensor([-1.5000,  0.5000])
+    """
+    size = gradient.abs().mean()
+    return gradient / torch.where(size > 0, size, 1)

@@ -1,0 +1,67 @@
+"""Ours: weights from how unlike the labeled samples an unlabeled one is, and no gradient of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole
+from evidentia.semisup.uncertainty import UNCERTAINTIES, PoolUncertainty
+
+
+@ROBUST.register("uncertainty")
+@dataclass(kw_only=True, eq=False)
+class ByUncertainty(Robust):
+    r"""$w_j = 1 - u_j$, with batches drawn in proportion to it: the recommended method.
+
+    With `pu`, a discriminator of labeled against unlabeled samples, u is known before the first update and stays. The
+    estimators that look at the network are asked again as it learns.
+
+    Args:
+        uncertainty: a name of `evidentia.semisup.UNCERTAINTIES`, or an estimator.
+        apply: how weights are used, "sample" or "loss".
+        refresh_every: updates between two estimates, for estimators that look at the network.
+
+    Example:
+        >>> ByUncertainty(uncertainty="kernel", apply="loss").estimator
+        KernelEvidence(bandwidth=None)
+    """
+
+    uncertainty: str | PoolUncertainty = "pu"
+    apply: Apply = "sample"
+    refresh_every: int = 200
+
+    def __post_init__(self) -> None:
+        """Find the estimator."""
+        check_apply(self)
+        check_whole(self, "refresh_every", 1)
+        self.estimator = as_estimator(self.uncertainty)
+
+    def start(self, pool: Pool) -> None:
+        """Estimate, and weigh by it."""
+        pool.uncertainty = estimate(self.estimator, pool)
+        pool.weights.replace(1 - pool.uncertainty)
+
+    def refresh(self, pool: Pool) -> None:
+        """Estimate again, if the network has a say in it."""
+        if self.estimator.refresh:
+            self.start(pool)
+
+
+def as_estimator(uncertainty: str | PoolUncertainty) -> PoolUncertainty:
+    """An estimator from its name, or as it is."""
+    if isinstance(uncertainty, PoolUncertainty):
+        return uncertainty
+    if isinstance(uncertainty, str):
+        return UNCERTAINTIES[uncertainty]()
+    raise EvidentiaError(
+        f"an uncertainty of the pool is a name ({', '.join(sorted(UNCERTAINTIES))}) or an estimator, got "
+        f"{uncertainty!r}"
+    )
+
+
+def estimate(estimator: PoolUncertainty, pool: Pool) -> Tensor:
+    """The uncertainty of every sample of a pool in training."""
+    return estimator.estimate(pool.last.network, pool.labeled, pool.unlabeled, pool.num_classes, pool.augment)

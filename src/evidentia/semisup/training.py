@@ -1,0 +1,273 @@
+"""The training loop: equally many updates for every method, seeded, logged, stoppable, resumable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 (its usual name)
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import load_tensors, save_tensors
+from evidentia._support.settings import Settings
+from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
+from evidentia.learning.seeding import seeded
+from evidentia.semisup.averaging import WeightAverage
+from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.objectives import Objective
+from evidentia.semisup.passes import Norm, Order, Passes
+from evidentia.semisup.robust import Pool, Robust, Update
+
+Record: TypeAlias = dict[str, float]
+"""What was measured in a block of updates, by name."""
+
+_KIND = "semi-supervised training"
+
+
+class SemiSupervisedTraining(Settings):
+    """How a semi-supervised network is trained.
+
+    Attributes:
+        updates: steps of the optimiser, the same for every method.
+        labeled_batch: labeled samples of an update, all of them if there are fewer.
+        unlabeled_batch: unlabeled samples of an update; by default 256, or the pool if it is smaller.
+        learning_rate: the (first) learning rate of Adam.
+        weight_decay: its weight decay.
+        schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it, "step" multiplies it by 0.2 half-way,
+            as the thesis does at 1,000 of 2,000 updates.
+        average: the decay of a moving average of the weights, by which is predicted; None for the weights themselves.
+        norm: "none", "batch", "frozen" or "weighted"; see `evidentia.semisup.Passes`.
+        passes: "concat" or "separate"; by default concat, and separate for norm "frozen".
+        block: updates from one entry of the log, and one checkpoint, to the next.
+        seed: fixes weights, batches, augmentations and all else.
+        checkpoint: a file from which a broken-off run goes on, to exactly where it would have ended.
+        log: a file of JSON lines, one a block.
+        tensorboard: a folder for TensorBoard.
+        progress: show a progress bar on the terminal's error stream.
+    """
+
+    updates: int = Field(1000, ge=1)
+    labeled_batch: int = Field(64, ge=1)
+    unlabeled_batch: int | None = Field(None, ge=1)
+    learning_rate: float = Field(3e-3, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["cosine", "constant", "step"] = "cosine"
+    average: float | None = Field(0.99, ge=0, lt=1)
+    norm: Norm = "batch"
+    passes: Order | None = None
+    block: int = Field(50, ge=1)
+    seed: int = Field(0, ge=0, lt=2**32)
+    checkpoint: Path | None = None
+    log: Path | None = None
+    tensorboard: Path | None = None
+    progress: bool = True
+
+    def rate_at(self, update: int) -> float:
+        """The learning rate of an update, counted from 0."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        if self.schedule == "step":
+            return self.learning_rate * (0.2 if 2 * update >= self.updates else 1.0)
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * update / self.updates))
+
+
+@dataclass(eq=False)
+class Training:
+    """A run of training, from its start or from where it was broken off.
+
+    Attributes:
+        passes: runs the network.
+        objective: what unlabeled samples cost.
+        robust: what they weigh.
+        pool: the samples, and their weights.
+        settings: how to train.
+        update: the number of updates done.
+        history: what was measured in each block.
+    """
+
+    passes: Passes
+    objective: Objective
+    robust: Robust
+    pool: Pool
+    settings: SemiSupervisedTraining
+    update: int = 0
+    history: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make what goes with the network, in the state before the first update."""
+        network = self.passes.last.network
+        settings = self.settings
+        self.device = self.pool.unlabeled.device
+        self.optimizer = torch.optim.Adam(
+            network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        self.average = None if settings.average is None else WeightAverage(network, settings.average)
+        self.unlabeled_batch = _unlabeled_batch(settings.unlabeled_batch, len(self.pool.unlabeled))
+        self.objective.start(network)
+        with seeded(settings.seed, -1, self.device):
+            self.robust.attach(self.pool)
+
+    def start(self) -> None:
+        """Let the robust method look at the pool."""
+        with seeded(self.settings.seed, -1, self.device):
+            self.robust.start(self.pool)
+
+    def save(self, path: Path, fingerprint: dict[str, Any]) -> None:
+        """Write everything to one file, whole or not at all."""
+        parts = {**self._state(), "optimizer": optimizer_tensors(self.optimizer)}
+        tensors = {f"{part}/{name}": tensor for part, entries in parts.items() for name, tensor in entries.items()}
+        content = {"settings": fingerprint, "update": self.update, "history": self.history}
+        save_tensors(path, _KIND, tensors, content)
+
+    def load(self, path: Path, fingerprint: dict[str, Any]) -> None:
+        """Take up a run where its last finished block left it."""
+        tensors, content = load_tensors(path, _KIND)
+        check_settings(path, content["settings"], fingerprint)
+        state = {part: part_of(tensors, part) for part in (*self._state(), "optimizer")}
+        self.passes.last.network.load_state_dict(state["network"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+        self.objective.load_state_dict(state["objective"])
+        self.robust.load_state_dict(state["robust"])
+        self.pool.weights.load_state_dict(state["weights"])
+        self.pool.uncertainty = state["uncertainty"].get("values")
+        load_optimizer(self.optimizer, state["optimizer"])
+        self.update, self.history = content["update"], content["history"]
+
+    def run(self, after_block: Callable[[Record], None]) -> None:
+        """Train to the end, and tell after every block what was measured in it."""
+        network = self.passes.last.network
+        settings = self.settings
+        while self.update < settings.updates:
+            # A run that was resumed may start inside a block only if its length was changed, which is refused.
+            until = min(settings.updates, self.update + settings.block)
+            network.train()
+            # All randomness of a block follows from the seed and where it starts, so it can be taken up there.
+            with seeded(settings.seed, self.update, self.device):
+                losses = [self._update() for _ in range(self.update, until)]
+            self.history.append(self._measured(losses))
+            after_block(self.history[-1])
+        network.eval()
+
+    @property
+    def predicting(self) -> Mapping[str, Tensor]:
+        """The tensors of the network that predictions are made by."""
+        network = self.passes.last.network
+        return network.state_dict() if self.average is None else self.average.tensors
+
+    def _update(self) -> tuple[float, float]:
+        settings, pool, number = self.settings, self.pool, self.update
+        if self.robust.refresh_every and number and number % self.robust.refresh_every == 0:
+            self.robust.refresh(pool)
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.rate_at(number)
+        labeled = self._batch(pool.labeled)
+        unlabeled_loss = 0.0
+        if self.robust.uses_pool:
+            loss, unlabeled_loss = self._semi_supervised(labeled)
+        else:
+            loss = F.cross_entropy(self.passes.labeled(labeled[0])[1], labeled[1])
+        if not math.isfinite(total := loss.item()):
+            raise EvidentiaError(f"the loss became {total} in update {number}; lower the learning rate")
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        network = self.passes.last.network
+        self.objective.after_step(network)
+        if self.average is not None:
+            self.average.update(network)
+        self.update += 1
+        return total, unlabeled_loss
+
+    def _semi_supervised(self, labeled: tuple[Tensor, Tensor]) -> tuple[Tensor, float]:
+        """The loss of both batches, and the unlabeled part of it."""
+        pool, objective = self.pool, self.objective
+        rows = self._rows()
+        drawn = self.robust.apply == "sample"
+        weights = pool.unlabeled.new_ones(len(rows)) if drawn else pool.weights.of(rows).to(pool.unlabeled)
+        with self.passes.weighing(weights):
+            consistency = objective.prepare(
+                self.passes.last.network, pool.unlabeled[rows], pool.augment, labeled=labeled
+            )
+        known, unknown = self.passes.both(labeled[0], consistency.inputs, weights)
+        costs = objective.per_sample(unknown[1], consistency)
+        coefficient = objective.coefficient(self.update)
+        update = Update(
+            number=self.update,
+            rows=rows,
+            weights=weights,
+            objective=objective,
+            consistency=consistency,
+            coefficient=coefficient,
+            labeled=labeled,
+            clean=labeled if pool.clean_is_labeled else self._batch(pool.clean),
+            hidden=(known[0], unknown[0]),
+            costs=costs.detach(),
+            concat=self.passes.order == "concat",
+        )
+        weights = self.robust.weigh(pool, update)
+        unlabeled_loss = coefficient * (weights.to(costs) * costs).mean()
+        return F.cross_entropy(known[1], labeled[1]) + unlabeled_loss, unlabeled_loss.item()
+
+    def _rows(self) -> Tensor:
+        """The rows of the pool for a batch, each at most once while there are enough."""
+        count, size = self.unlabeled_batch, len(self.pool.unlabeled)
+        if self.robust.apply == "loss":
+            return torch.randperm(size, device=self.device)[:count]
+        chances = self.pool.weights.sampling_probabilities()
+        again = int((chances > 0).sum()) < count
+        return torch.multinomial(chances, count, replacement=again)
+
+    def _batch(self, samples: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        x, y = samples
+        if len(x) > self.settings.labeled_batch:
+            rows = torch.randperm(len(x), device=self.device)[: self.settings.labeled_batch]
+            x, y = x[rows], y[rows]
+        return self.pool.augment.weak(x), y
+
+    def _measured(self, losses: list[tuple[float, float]]) -> Record:
+        total, unlabeled = (sum(values) / len(losses) for values in zip(*losses, strict=True))
+        pool, weights = self.pool, self.pool.weights.per_sample
+        record: Record = {"update": self.update, "loss": total, "unlabeled_loss": unlabeled}
+        if self.robust.uses_pool:
+            record["weight"] = float(weights.mean())
+            if pool.is_ood is not None and bool(pool.is_ood.any()):
+                record["w_ood"] = float(weights[pool.is_ood].mean())
+                record["w_in"] = float(weights[~pool.is_ood].mean())
+        if not pool.clean_is_labeled:
+            x, y = pool.clean
+            record["validation_accuracy"] = float((self.logits(x).argmax(-1) == y).double().mean())
+        return record
+
+    def logits(self, x: Tensor) -> Tensor:
+        """What the network, or its average, says about many samples."""
+        network = self.passes.last.network
+        return logits_in_parts(network, x, tensors=None if self.average is None else self.average.tensors)
+
+    def _state(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that training has changed, but for the optimiser, part by part."""
+        uncertainty = self.pool.uncertainty
+        return {
+            "network": dict(self.passes.last.network.state_dict()),
+            "average": {} if self.average is None else self.average.state_dict(),
+            "objective": self.objective.state_dict(),
+            "robust": self.robust.state_dict(),
+            "weights": self.pool.weights.state_dict(),
+            "uncertainty": {} if uncertainty is None else {"values": uncertainty},
+        }
+
+
+def _unlabeled_batch(asked: int | None, pool: int) -> int:
+    if asked is None:
+        return min(256, pool)
+    if asked > pool:
+        raise EvidentiaError(
+            f"unlabeled_batch is {asked}, but the pool has {pool} samples; ask for at most {pool}, or leave it out"
+        )
+    return asked
