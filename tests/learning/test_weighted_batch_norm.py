@@ -491,3 +491,13 @@ def test_so_it_does_for_a_layer_that_is_used_twice():
         loss = torch.tanh(norm(torch.tanh(norm(x)))).square().mean()
     once = torch.autograd.grad(loss, norm.weight, retain_graph=True)
     torch.testing.assert_close(torch.autograd.grad(loss, norm.weight, create_graph=True), once)
+
+
+def test_two_passes_may_come_before_one_backward() -> None:
+    norm = WeightedBatchNorm1d(3)
+    first, second = torch.randn(8, 3, requires_grad=True), torch.randn(8, 3)
+    # Without weights the first is plain batch norm, whose backward holds the running statistics that the second moves.
+    total = norm(first).pow(3).sum() + norm(second, weight=torch.rand(8)).pow(3).sum()
+    total.backward()
+    assert first.grad is not None
+    assert bool(first.grad.isfinite().all())

@@ -107,8 +107,10 @@ class _WeightedBatchNorm(_BatchNorm):
             factor = count.clamp(min=1).to(running_mean.dtype).reciprocal()
         if usable is not None:
             factor = factor * usable.to(running_mean.dtype)
-        running_mean.lerp_(mean.to(running_mean.dtype), factor)
-        running_var.lerp_(var.to(running_var.dtype), factor)
+        # By their data, as PyTorch's own kernel does it: two passes may come before one backward, and autograd takes an
+        # earlier pass of plain batch norm, which keeps the buffers though it needs no values of them, for spoilt.
+        running_mean.data.lerp_(mean.to(running_mean.dtype), factor)
+        running_var.data.lerp_(var.to(running_var.dtype), factor)
 
 
 class WeightedBatchNorm1d(_WeightedBatchNorm, nn.BatchNorm1d):

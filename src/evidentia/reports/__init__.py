@@ -12,6 +12,9 @@ from evidentia.reports.graphs import graph_pictures, plot_embedding
 from evidentia.reports.histograms import plot_histograms
 from evidentia.reports.reliability import plot_reliability
 from evidentia.reports.report import Report
+from evidentia.reports.semisup import pool_picture
+from evidentia.reports.semisup_boundary import decision_boundaries, decision_boundary
+from evidentia.reports.semisup_curves import accuracy_over_ratio, weight_curves
 from evidentia.reports.simplex import plot_simplex
 from evidentia.reports.style import PALETTE, new_axes, new_figure, save_figure
 from evidentia.reports.triangle import plot_opinion_triangle
@@ -19,6 +22,9 @@ from evidentia.reports.triangle import plot_opinion_triangle
 __all__ = [
     "PALETTE",
     "Report",
+    "accuracy_over_ratio",
+    "decision_boundaries",
+    "decision_boundary",
     "graph_pictures",
     "new_axes",
     "new_figure",
@@ -31,5 +37,7 @@ __all__ = [
     "plot_risk_coverage",
     "plot_roc",
     "plot_simplex",
+    "pool_picture",
     "save_figure",
+    "weight_curves",
 ]

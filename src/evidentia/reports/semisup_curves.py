@@ -1,0 +1,193 @@
+"""Weights and losses over training, and accuracy over how dirty the pool is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.reports.semisup_style import in_colour, ood_colour
+from evidentia.reports.style import PALETTE, colour, ink, label_axes, new_figure, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Panels of `weight_curves` with the lines of each: key of the history, and what to call it.
+_PANELS: dict[str, dict[str, str]] = {
+    "mean weight": {"w_in": "w_in", "w_ood": "w_ood", "weight": "whole pool"},
+    "loss": {"loss": "total", "labeled_loss": "labeled", "unlabeled_loss": "unlabeled"},
+    "validation accuracy": {"validation_accuracy": "validation accuracy"},
+}
+_DASHES = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# From so many points on, a marker at each would hide the line.
+_MARKED = 30
+
+
+def weight_curves(history: Sequence[Mapping[str, Any]], *, title: str | None = None) -> Figure:
+    """Draw how the weights of the pool moved during training, and the losses beside them (as in thesis chapter 3).
+
+    `w_in` and `w_ood` are the mean weights of samples in and out of distribution, where it is known which are which.
+
+    Args:
+        history: one entry each time something was noted: `update`, and any of `weight` (mean over the pool), `w_in`,
+            `w_ood`, `loss`, `labeled_loss`, `unlabeled_loss` and `validation_accuracy`. What an entry lacks, or has as
+            None or NaN, is left out of that line. Other keys are not drawn.
+        title: a title above everything.
+
+    Raises:
+        EvidentiaError: if there is nothing to draw.
+
+    Example:
+        >>> history = [{"update": 0, "w_in": 1.0, "w_ood": 1.0}, {"update": 100, "w_in": 0.9, "w_ood": 0.2}]
+        >>> ax = weight_curves(history).axes[0]
+        >>> [text.get_text() for text in ax.get_legend().get_texts()]
+        ['w_in', 'w_ood']
+    """
+    require_matplotlib()
+    if not history:
+        raise EvidentiaError("the history is empty, so there are no curves to draw; train for at least one update")
+    for number, entry in enumerate(history):
+        if _number(entry.get("update")) is None:
+            raise EvidentiaError(
+                f"every entry of the history needs the number of its 'update'; entry {number} has none"
+            )
+    panels = {}
+    for panel, names in _PANELS.items():
+        lines = {key: line for key in names if (line := _line(history, key))[0]}
+        if lines:
+            panels[panel] = lines
+    if not panels:
+        known = ", ".join(key for names in _PANELS.values() for key in names)
+        raise EvidentiaError(f"the history has nothing to draw; it may hold: {known}")
+    figure, axes = new_figure(columns=len(panels), width=max(4.6 * len(panels), 5.2), height=3.5)
+    for ax, (panel, lines) in zip(axes, panels.items(), strict=True):
+        _draw_panel(ax, panel, lines)
+    if title is not None:
+        figure.suptitle(title, fontsize=12)
+    return figure
+
+
+def accuracy_over_ratio(
+    rows: Sequence[tuple[str, float, Sequence[float]]],
+    *,
+    title: str | None = None,
+) -> Figure:
+    """Draw the accuracy of methods over the share of OOD in the pool: means, and bands of a standard deviation.
+
+    Args:
+        rows: a method, a ratio in [0, 1] and the accuracies of its seeds, in [0, 1]. Rows of the same method and ratio
+            are taken together; methods come in the order in which they first appear.
+        title: a title above the axes.
+
+    Raises:
+        EvidentiaError: if there are no rows, or a ratio or accuracy is outside [0, 1].
+
+    Example:
+        >>> rows = [("none", 0.25, [0.61, 0.60]), ("none", 0.5, [0.50, 0.52]), ("ours", 0.25, [0.99, 0.98])]
+        >>> ax = accuracy_over_ratio(rows).axes[0]
+        >>> ax.get_lines()[0].get_ydata().round(1).tolist()
+        [60.5, 51.0]
+    """
+    require_matplotlib()
+    methods = _by_method(rows)
+    figure, (ax,) = new_figure(width=6.8, height=max(4.0, 0.24 * len(methods) + 1.2))
+    ratios = sorted({ratio for points in methods.values() for ratio in points})
+    for index, (method, points) in enumerate(methods.items()):
+        where = sorted(points)
+        means = np.array([100 * np.mean(points[ratio]) for ratio in where])
+        spread = np.array([100 * np.std(points[ratio], ddof=1) if len(points[ratio]) > 1 else 0.0 for ratio in where])
+        x, shade = 100 * np.array(where), colour(index)
+        turn = index // len(PALETTE)
+        look = f"{_MARKERS[index % len(_MARKERS)]}{_DASHES[turn % len(_DASHES)]}"
+        ax.plot(x, means, look, color=shade, linewidth=1.8, markersize=5.5, label=method, zorder=3)
+        ax.fill_between(x, means - spread, means + spread, color=shade, alpha=0.16, linewidth=0)
+        if len(where) == 1:
+            # A band needs two ratios to have a width.
+            ax.errorbar(x, means, spread, color=shade, capsize=4, linewidth=1.2)
+    label_axes(ax, "out of distribution, % of the pool", "accuracy, %", title)
+    ax.set_xticks([100 * ratio for ratio in ratios])
+    ax.margins(x=0.06 if len(ratios) > 1 else 0.5)
+    _keep_below_100(ax)
+    figure.legend(loc="outside right upper", fontsize=9, frameon=False)
+    return figure
+
+
+def _draw_panel(ax: Axes, panel: str, lines: Mapping[str, tuple[list[float], list[float]]]) -> None:
+    names = _PANELS[panel]
+    known = {"w_in": in_colour(), "w_ood": ood_colour(), "weight": ink()}
+    for index, (key, (updates, values)) in enumerate(lines.items()):
+        # By its place among all lines, so that a loss keeps its look where others are missing.
+        place = list(names).index(key)
+        share = 100 if panel == "validation accuracy" else 1
+        ax.plot(
+            updates,
+            [share * value for value in values],
+            color=known.get(key, colour(place)),
+            linestyle=_DASHES[place],
+            linewidth=1.8 if key != "weight" else 1.3,
+            marker="o" if len(updates) < _MARKED else "",
+            markersize=3.5,
+            label=names[key],
+            zorder=3 - 0.1 * index,
+        )
+    label_axes(ax, "update", panel + (", %" if panel == "validation accuracy" else ""))
+    if panel == "mean weight":
+        ax.set_ylim(-0.03, 1.03)
+    elif panel == "loss":
+        values = [value for _, line in lines.values() for value in line]
+        _scale_loss(ax, values)
+    else:
+        _keep_below_100(ax)
+    if panel != "validation accuracy":
+        # Above the axes, since lines may be anywhere in them.
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, fontsize=9, borderpad=0.2)
+
+
+def _scale_loss(ax: Axes, values: Sequence[float]) -> None:
+    """Logarithmic if losses span orders of magnitude, since else the end of training is a flat line."""
+    if min(values) > 0 and max(values) / min(values) > 100:
+        ax.set_yscale("log")
+    elif min(values) >= 0:
+        ax.set_ylim(bottom=0)
+
+
+def _keep_below_100(ax: Axes) -> None:
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, -1.0), min(high, 101.0))
+
+
+def _line(history: Sequence[Mapping[str, Any]], key: str) -> tuple[list[float], list[float]]:
+    """Updates and values where there is a value, in the order of the updates."""
+    found = [(_number(entry["update"]), _number(entry.get(key))) for entry in history]
+    points = sorted((update, value) for update, value in found if update is not None and value is not None)
+    return [update for update, _ in points], [value for _, value in points]
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if isfinite(number) else None
+
+
+def _by_method(rows: Sequence[tuple[str, float, Sequence[float]]]) -> dict[str, dict[float, list[float]]]:
+    methods: dict[str, dict[float, list[float]]] = {}
+    for method, ratio, accuracies in rows:
+        if not 0 <= ratio <= 1:
+            raise EvidentiaError(f"the ratio is the share of OOD, from 0 to 1; {method!r} has a row with {ratio!r}")
+        values = [float(value) for value in accuracies]
+        if not values or not all(0 <= value <= 1 for value in values):
+            raise EvidentiaError(
+                f"{method!r} at ratio {ratio:g} needs at least one accuracy, all from 0 to 1 (divide a percentage by "
+                f"100), got {values[:5]}"
+            )
+        methods.setdefault(str(method), {}).setdefault(float(ratio), []).extend(values)
+    if not methods:
+        raise EvidentiaError("there are no rows of method, ratio and accuracies to draw")
+    return methods

@@ -1,0 +1,153 @@
+"""A pool of vectors as points in the plane, coloured by weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from evidentia._support.checks import as_array
+from evidentia.reports.semisup_style import NOTE_SIZE, class_marker, trust_colours
+from evidentia.reports.style import ink, label_axes, paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+
+    from evidentia.semisup import PoolReview
+
+# More points than this hide each other, and an SVG of them grows without end.
+MOST_POINTS = 4000
+# Of the rarer of kept and thrown out so many are drawn at least, because they are what one looks for.
+_AT_LEAST = 1000
+_FITTED = 1000
+
+
+@dataclass(frozen=True)
+class Plane:
+    """How samples become points: a shift and two directions, and what to write at the axes.
+
+    Args:
+        middle: shape `(D,)`.
+        directions: shape `(D, 2)`.
+        axes: names of the two axes.
+    """
+
+    middle: Tensor
+    directions: Tensor
+    axes: tuple[str, str]
+
+    def points(self, x: Tensor) -> npt.NDArray[Any]:
+        """The places of samples of any shape, shape `(n, 2)`."""
+        flat = x.detach().cpu().flatten(1).double()
+        return as_array((flat - self.middle) @ self.directions)
+
+
+def find_plane(x: Tensor) -> Plane:
+    """The plane itself for samples of two numbers, else that of the first two principal components.
+
+    Samples of one number are placed by it, and the other place is left at 0.
+
+    The components are those of at most 1,000 samples, evenly taken from all, which is enough for a picture.
+    """
+    size = x[0].numel()
+    if size <= 2:
+        names = ("first input", "second input") if size == 2 else ("input", "weight")
+        return Plane(torch.zeros(size).double(), torch.eye(size, 2).double(), names)
+    few = x[torch.linspace(0, len(x) - 1, min(len(x), _FITTED)).long()].detach().cpu().flatten(1).double()
+    middle = few.mean(0)
+    _, spread, directions = torch.linalg.svd(few - middle, full_matrices=False)
+    # A single sample has one component only.
+    missing = max(0, 2 - len(directions))
+    directions = torch.cat([directions[:2], torch.zeros(missing, size).double()]).T
+    # The sign of a component is arbitrary: its largest part is made positive, so that a picture repeats.
+    largest = directions.gather(0, directions.abs().argmax(0, keepdim=True))
+    variance = spread.square() / spread.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+    shares = [*variance[:2].tolist(), 0.0, 0.0]
+    axes = [
+        f"{which} principal component ({share:.0%} of the variance)"
+        for which, share in zip(("first", "second"), shares, strict=False)
+    ]
+    return Plane(middle, torch.where(largest < 0, -directions, directions), (axes[0], axes[1]))
+
+
+def chosen_points(review: PoolReview) -> npt.NDArray[Any]:
+    """The rows to draw: all, or at most `MOST_POINTS`, the same ones each time.
+
+    Kept and thrown out are drawn in their proportion, except that the rarer of them is not thinned below 1,000.
+    """
+    kept = as_array(review.kept)
+    if len(kept) <= MOST_POINTS:
+        return np.arange(len(kept))
+    rng = np.random.default_rng(0)
+    groups = sorted((rng.permutation(np.flatnonzero(mask)) for mask in (kept, ~kept)), key=len)
+    rarer, others = groups
+    share = round(MOST_POINTS * len(rarer) / len(kept))
+    rarer = rarer[: max(share, _AT_LEAST)]
+    return np.sort(np.concatenate([rarer, others[: MOST_POINTS - len(rarer)]]))
+
+
+def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, Tensor] | None) -> PathCollection:
+    """Draw kept samples as dots and those thrown out as crosses, coloured by weight, and labeled samples larger.
+
+    Samples of one number are drawn over it, at the height of their weight; labeled ones count in full.
+
+    Args:
+        ax: where to.
+        review: of the pool.
+        x: the pool, shape `(n, ...)`.
+        labeled: labeled samples and their classes.
+
+    Returns:
+        Some of the points, for `draw_scale`.
+    """
+    plane, rows = find_plane(x), chosen_points(review)
+    points = plane.points(x[torch.from_numpy(rows)])
+    weights, kept = as_array(review.weights.float())[rows], as_array(review.kept)[rows]
+    if x[0].numel() == 1:
+        points[:, 1] = weights
+    look: dict[str, Any] = {"cmap": trust_colours(), "vmin": 0.0, "vmax": 1.0}
+    for mask, marker in ((kept, "o"), (~kept, "x")):
+        # A few among many are drawn larger, or they would not be found.
+        size = float(np.clip(7_500 / max(int(mask.sum()), 1), 9.0, 40.0))
+        outline = 0.0 if marker == "o" else 0.9 if size < 20 else 1.5
+        drawn = ax.scatter(
+            points[mask, 0],
+            points[mask, 1],
+            c=weights[mask],
+            marker=marker,
+            s=size,
+            linewidths=outline,
+            alpha=0.8,
+            **look,
+        )
+    if labeled is not None:
+        places = plane.points(labeled[0])
+        if x[0].numel() == 1:
+            places[:, 1] = 1.0
+        for label in torch.unique(labeled[1]).tolist():
+            mask = as_array(labeled[1] == label)
+            edge: dict[str, Any] = {"facecolor": paper(), "edgecolor": ink(), "linewidth": 1.4}
+            ax.scatter(places[mask, 0], places[mask, 1], s=70, marker=class_marker(label), zorder=4, **edge)
+    thinned = None
+    if len(rows) < len(review):
+        parts = f"{int(kept.sum()):,} kept, {int((~kept).sum()):,} thrown out"
+        thinned = f"{len(rows):,} of {len(review):,} samples drawn: {parts}"
+    label_axes(ax, *plane.axes, thinned)
+    if x[0].numel() == 1:
+        ax.set_ylim(-0.03, 1.03)
+    return drawn
+
+
+def draw_scale(ax: Axes, drawn: PathCollection) -> None:
+    """Say beside the points which colour is which weight."""
+    bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.6, aspect=30, pad=0.01, ticks=[0, 0.25, 0.5, 0.75, 1])
+    bar.set_label("weight", fontsize=9)
+    if bar.solids is not None:
+        bar.solids.set_alpha(1)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=NOTE_SIZE)

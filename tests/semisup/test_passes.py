@@ -1,0 +1,103 @@
+"""How batches go through a network, and what its batch norms make of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from evidentia import EvidentiaError
+from evidentia.learning import WeightedBatchNorm1d
+from evidentia.semisup import LastLayer, LeNet
+from evidentia.semisup.passes import Norm, Order, Passes, build_network, network_name, usual_order
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4, momentum=1.0), nn.ReLU(), nn.Linear(4, 3))
+
+
+def batches() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(1)
+    return torch.randn(6, 2), torch.randn(10, 2) + 5
+
+
+def mean_after(norm: Norm, order: Order, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The running mean after a pass of both batches, and the hidden layer's input to batch norm."""
+    built = build_network(network(), (2,), 3, norm)
+    x, unlabeled = batches()
+    passes = Passes(LastLayer(built), norm, order)
+    passes.both(x, unlabeled, weights)
+    first, layer = built[0], built[1]  # type: ignore[index]
+    return layer.running_mean, first(torch.cat([x, unlabeled])).detach()
+
+
+def test_concatenated_batches_share_their_statistics() -> None:
+    running, inputs = mean_after("batch", "concat", torch.ones(10))
+    torch.testing.assert_close(running, inputs.mean(0))
+
+
+def test_separate_batches_leave_the_statistics_of_the_unlabeled_one() -> None:
+    running, inputs = mean_after("batch", "separate", torch.ones(10))
+    torch.testing.assert_close(running, inputs[6:].mean(0))
+
+
+def test_frozen_statistics_are_of_the_labeled_batch() -> None:
+    running, inputs = mean_after("frozen", "separate", torch.ones(10))
+    torch.testing.assert_close(running, inputs[:6].mean(0))
+
+
+@pytest.mark.parametrize("order", ["concat", "separate"])
+def test_weights_of_0_keep_unlabeled_samples_out_of_the_statistics(order: Order) -> None:
+    running, inputs = mean_after("weighted", order, torch.zeros(10))
+    torch.testing.assert_close(running, inputs[:6].mean(0))
+
+
+def test_weights_share_the_statistics_out() -> None:
+    weights = torch.linspace(0, 1, 10)
+    running, inputs = mean_after("weighted", "concat", weights)
+    share = torch.cat([torch.ones(6), weights])
+    torch.testing.assert_close(running, (share[:, None] * inputs).sum(0) / share.sum())
+
+
+@pytest.mark.parametrize("norm", ["batch", "frozen", "weighted"])
+def test_separate_passes_normalise_the_labeled_batch_on_its_own(norm: Norm) -> None:
+    built = build_network(network(), (2,), 3, norm)
+    x, unlabeled = batches()
+    alone = built(x)
+    (_, logits), (_, others) = Passes(LastLayer(built), norm, "separate").both(x, unlabeled, torch.ones(10))
+    torch.testing.assert_close(logits, alone)
+    assert others.shape == (10, 3)
+
+
+def test_the_users_network_stays_as_it_is() -> None:
+    given = network()
+    built = build_network(given, (2,), 3, "weighted")
+    assert type(given[1]) is nn.BatchNorm1d
+    assert isinstance(built[1], WeightedBatchNorm1d)  # type: ignore[index]
+
+
+def test_named_networks_follow_the_shape_and_the_norm() -> None:
+    assert network_name(None, (3, 32, 32)) == "lenet"
+    assert network_name(None, (1, 8, 8)) == "mlp"
+    built = build_network(None, (1, 28, 28), 10, "none")
+    assert isinstance(built, LeNet)
+    assert not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in built.modules())
+
+
+def test_frozen_needs_separate_passes_and_has_them_by_default() -> None:
+    assert usual_order("frozen") == "separate"
+    assert {usual_order(norm) for norm in ("none", "batch", "weighted")} == {"concat"}
+    with pytest.raises(EvidentiaError, match="needs passes 'separate'"):
+        Passes(LastLayer(network()), "frozen", "concat")
+
+
+def test_a_norm_that_does_not_fit_the_network_is_refused() -> None:
+    with pytest.raises(EvidentiaError, match="has batch norm layers, but norm is 'none'"):
+        build_network(network(), (2,), 3, "none")
+    with pytest.raises(EvidentiaError, match="no batch norm layers to weigh"):
+        build_network(nn.Linear(2, 3), (2,), 3, "weighted")
+    with pytest.raises(EvidentiaError, match="norm must be one of"):
+        Passes(LastLayer(network()), "layer", "concat")  # type: ignore[arg-type]
+    with pytest.raises(EvidentiaError, match="passes must be"):
+        Passes(LastLayer(network()), "batch", "together")  # type: ignore[arg-type]
