@@ -1,4 +1,4 @@
-"""Is the uncertainty any good? Detection, calibration, selective prediction, and simple rival scores.
+"""Is the uncertainty any good? Detection, calibration, selective prediction, early detection, simple rival scores.
 
 Every measure is a pure function over tensors, arrays or lists; most come as a torchmetrics `Metric` too, in
 capitals (`auroc` and `AUROC`). Scores may have any range: nothing here applies a sigmoid.
@@ -15,6 +15,9 @@ from evidentia.evaluation.detection import (
     precision_recall_curve,
     roc_curve,
 )
+from evidentia.evaluation.early import EarlyScores, common_delays, early_scores, onset_auc
+from evidentia.evaluation.early_curve import EarlyCurve, early_curve
+from evidentia.evaluation.early_truth import EventTruth
 from evidentia.evaluation.metrics import AUPR, AURC, AUROC, ECE, NLL, Brier, DetectionScores, FPRAt
 from evidentia.evaluation.scores import (
     SCORES,
@@ -36,6 +39,9 @@ __all__ = [
     "SCORES",
     "Brier",
     "DetectionScores",
+    "EarlyCurve",
+    "EarlyScores",
+    "EventTruth",
     "FPRAt",
     "KNNScore",
     "MahalanobisScore",
@@ -47,7 +53,10 @@ __all__ = [
     "aurc",
     "auroc",
     "brier",
+    "common_delays",
     "detection_scores",
+    "early_curve",
+    "early_scores",
     "ece",
     "energy",
     "excess_aurc",
@@ -55,6 +64,7 @@ __all__ = [
     "max_logit",
     "max_softmax",
     "nll",
+    "onset_auc",
     "precision_recall_curve",
     "reliability",
     "risk_coverage",

@@ -2,6 +2,7 @@
 
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
+from evidentia.learning.beta_loss import beta_risk
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.density import GaussianDensity
 from evidentia.learning.divergence import DivergenceTo, dirichlet_kl
@@ -46,6 +47,7 @@ __all__ = [
     "WeightedBatchNorm3d",
     "annealed_weight",
     "batch_weights",
+    "beta_risk",
     "convert_batch_norm",
     "cross_entropy_risk",
     "dirichlet_kl",

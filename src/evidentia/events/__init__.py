@@ -1,0 +1,113 @@
+"""Early events: call a multi-label event on a live stream, early and reliably (thesis chapter 4)."""
+
+from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
+from evidentia.events.audio_files import read_audio
+from evidentia.events.ava import load_ava, read_ava, read_ava_actions
+from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
+from evidentia.events.clips import SEGMENT, Clip, Event, clip_labels, event_truth
+from evidentia.events.data import load_clips
+from evidentia.events.front_end import LogMel, LogMelStream, mel_filters
+from evidentia.events.fusion import (
+    BC,
+    HEADS,
+    UMSS,
+    WBC,
+    AleatoricFilter,
+    EntropyFilter,
+    EpistemicFilter,
+    Fusion,
+    FusionHead,
+    FusionState,
+    OnsetWarning,
+    PhaseI,
+    Seed,
+    beta_from_probability,
+    make_head,
+)
+from evidentia.events.models import (
+    CRNN,
+    NETWORKS,
+    ACARHead,
+    AIAHead,
+    Conformer,
+    DualDNN,
+    DualParts,
+    EventNetwork,
+    OfflineCRNN,
+    SlowFastHead,
+    TemporalNetwork,
+    make_network,
+)
+from evidentia.events.onset_weights import onset_weights
+from evidentia.events.series import read_series
+from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
+from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
+from evidentia.events.state import FrontEndState, NetworkState
+from evidentia.events.synthetic import synthetic_clips
+from evidentia.events.waveforms import WAVEFORMS
+
+__all__ = [
+    "BC",
+    "CRNN",
+    "DESED_CLASSES",
+    "ESC50_BACKGROUND",
+    "ESC50_SPLITS",
+    "ESC50_SUBSETS",
+    "HEADS",
+    "NETWORKS",
+    "SEGMENT",
+    "UMSS",
+    "WAVEFORMS",
+    "WBC",
+    "ACARHead",
+    "AIAHead",
+    "AleatoricFilter",
+    "Calibration",
+    "Clip",
+    "Conformer",
+    "DualDNN",
+    "DualParts",
+    "EntropyFilter",
+    "EpistemicFilter",
+    "Event",
+    "EventNetwork",
+    "FrontEndState",
+    "Fusion",
+    "FusionHead",
+    "FusionState",
+    "LogMel",
+    "LogMelStream",
+    "NetworkState",
+    "OfflineCRNN",
+    "OnsetWarning",
+    "Ontology",
+    "PhaseI",
+    "Seed",
+    "SlowFastHead",
+    "Sound",
+    "TemporalNetwork",
+    "beta_from_probability",
+    "bouts",
+    "calibrate",
+    "clip_labels",
+    "esc50_soundscapes",
+    "event_truth",
+    "load_ava",
+    "load_clips",
+    "load_esc50",
+    "load_sounds",
+    "load_strong",
+    "make_head",
+    "make_network",
+    "mel_filters",
+    "mix_soundscapes",
+    "onset_weights",
+    "quiet_thresholds",
+    "read_audio",
+    "read_ava",
+    "read_ava_actions",
+    "read_series",
+    "read_strong_labels",
+    "sensitivity",
+    "synthetic_clips",
+]

@@ -1,0 +1,223 @@
+r"""Calibration: thresholds, windows and decays from held-out data, to a target that users can name.
+
+Every choice is a trade of F1 against a cost: false alarms, or delay. Macro F1 is a mean over classes and both costs are
+sums over them, so with a multiplier $\lambda$ each class can choose for itself the settings with the largest
+$F_{1,k} / K - \lambda\, \mathrm{cost}_k$, and $\lambda$ is searched until the target is met. Calibrate on data that the
+network was not trained on, and never on what the detector is to be tested with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
+from evidentia.events.fusion import FusionHead, WindowedHead
+from evidentia.events.search import Candidates, choose
+
+# A threshold that nothing exceeds: log odds and vacuities are far below.
+NEVER = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A calibrated head, and how it did on the held-out data.
+
+    Attributes:
+        head: the head with the settings that were chosen.
+        scores: its scores on the held-out data; a little better than on new data, because the settings fit these.
+        met: whether the target was met there; if not, the settings come as close to it as any.
+    """
+
+    head: FusionHead
+    scores: EarlyScores
+    met: bool
+
+
+def calibrate(
+    head: FusionHead,
+    alpha: Tensor,
+    beta: Tensor,
+    truth: EventTruth,
+    *,
+    false_alarms_per_minute: float | None = None,
+    delay: float | None = None,
+    macro_f1: float | None = None,
+    windows: Sequence[int] = (),
+    decays: Sequence[float] = (),
+    thresholds: int = 100,
+    per_class: bool = True,
+    max_delay: float | None = None,
+    early_collar: float = 0.0,
+) -> Calibration:
+    """Choose a head's thresholds, and if asked its windows and decays, on held-out data.
+
+    Without a target macro F1 is made as large as it gets. With one of the first three arguments:
+
+    Args:
+        head: the head, whose other settings stay as they are.
+        alpha: what the network gives for the held-out clips, shape `(N, T, K)`.
+        beta: the same of the evidence against.
+        truth: the events of the clips; `any_class` of it for a head with one output.
+        false_alarms_per_minute: macro F1 as large as it gets with at most so many false alarms a minute of all classes.
+        delay: the same with a mean delay over hits of at most so many seconds.
+        macro_f1: the smallest censored delay at this macro F1 or more.
+        windows: windows to choose from; that of the head if none.
+        decays: decays to choose from; that of the head if none.
+        thresholds: how many thresholds to try, at quantiles of the scores.
+        per_class: choose for each class; else one choice for all of them, which less data are enough for.
+        max_delay: as in `early_scores`.
+        early_collar: as in `early_scores`.
+
+    Example:
+        >>> from evidentia.events import PhaseI
+        >>> alpha = torch.tensor([[[1.0], [2.0], [9.0], [9.0]], [[1.0], [3.0], [1.0], [1.0]]])
+        >>> truth = EventTruth.from_activity([[[0], [0], [1], [1]], [[0], [0], [0], [0]]])
+        >>> result = calibrate(PhaseI(), alpha, torch.ones_like(alpha), truth)
+        >>> result.scores.macro_f1, result.met
+        (1.0, True)
+    """
+    targets = {"false_alarms_per_minute": false_alarms_per_minute, "delay": delay, "macro_f1": macro_f1}
+    given = {name: value for name, value in targets.items() if value is not None}
+    if len(given) > 1:
+        raise EvidentiaError(f"one target can be met at a time, got {' and '.join(given)}")
+    if thresholds < 2:
+        raise EvidentiaError(f"thresholds must be at least 2, got {thresholds}")
+    options: dict[str, Any] = {"max_delay": max_delay, "early_collar": early_collar}
+    variants = _variants(head, windows, decays)
+    curves = []
+    for variant in variants:
+        score = variant.fuse(alpha, beta).score.detach().cpu()
+        curves.append(early_curve(score, truth, _levels(score, truth, thresholds, per_class), **options))
+    candidates = _candidates(curves, per_class)
+    target, value = next(iter(given.items()), ("none", 0.0))
+    choice, met = choose(candidates, target, value)
+    chosen = _with_choice(head, variants, curves, choice, per_class)
+    calls = chosen.calls(chosen.fuse(alpha, beta))
+    return Calibration(chosen, early_scores(calls, truth, **options), met)
+
+
+def quiet_thresholds(
+    head: FusionHead, alpha: Tensor, beta: Tensor, truth: EventTruth, level: float = 0.05
+) -> FusionHead:
+    r"""The head with thresholds that a share `level` of the event-free windows exceeds: UMSS as the thesis means it.
+
+    For each class the threshold is the $1 - \mathrm{level}$ quantile of its scores where no event of the class has been
+    going on in the window. It bounds false alarms a window, of which there are many; `calibrate` bounds them a minute.
+
+    Example:
+        >>> from evidentia.events import UMSS
+        >>> truth = EventTruth.from_activity(torch.zeros(1, 100, 1))
+        >>> strength = 2 / torch.linspace(0.01, 1.0, 100).reshape(1, 100, 1)
+        >>> head = quiet_thresholds(UMSS(window=1), strength - 1, torch.ones_like(strength), truth)
+        >>> round(head.threshold, 2)
+        0.96
+    """
+    if not 0 < level < 1:
+        raise EvidentiaError(f"level must lie between 0 and 1, got {level}")
+    score = head.fuse(alpha, beta).score.detach().cpu()
+    active, valid = truth.activity(score.shape[1]), truth.valid(score.shape[1])
+    if score.shape[-1] == 1:
+        active = active.any(-1, keepdim=True)
+    busy = torch.nn.functional.pad(active.long().cumsum(1), (0, 0, head.span, 0))
+    quiet = (busy[:, head.span :] == busy[:, : -head.span]) & valid
+    chosen = []
+    for k in range(score.shape[-1]):
+        values = score[..., k][quiet[..., k]].double()
+        if not len(values):
+            raise EvidentiaError(f"class {k} has no event-free window of {head.span} segments; give more clips")
+        chosen.append(float(torch.quantile(values, 1 - level, interpolation="higher")))
+    return head.model_copy(update={"threshold": chosen[0] if score.shape[-1] == 1 else tuple(chosen)})
+
+
+def sensitivity(
+    head: FusionHead, alpha: Tensor, beta: Tensor, truth: EventTruth, setting: str, values: Iterable[Any]
+) -> list[tuple[Any, EarlyScores]]:
+    """The scores at each value of one setting, all else equal: the thesis' figures over vacuity limits and windows.
+
+    Args:
+        head: the head.
+        alpha: what the network gives, shape `(N, T, K)`.
+        beta: the same of the evidence against.
+        truth: the events of the clips.
+        setting: its name, such as `max_vacuity`, `window`, `decay` or `threshold`.
+        values: the values to try.
+
+    Example:
+        >>> from evidentia.events import PhaseI
+        >>> alpha = torch.tensor([[[1.0], [2.0], [9.0]]])
+        >>> truth = EventTruth.from_activity([[[0], [1], [1]]])
+        >>> rows = sensitivity(PhaseI(), alpha, torch.ones_like(alpha), truth, "max_vacuity", [0.3, 0.9])
+        >>> [(limit, round(scores.delay, 3)) for limit, scores in rows]
+        [(0.3, 0.128), (0.9, 0.064)]
+    """
+    rows = []
+    for value in values:
+        variant = type(head)(**{**head.model_dump(), setting: value})
+        rows.append((value, early_scores(variant.calls(variant.fuse(alpha, beta)), truth)))
+    return rows
+
+
+def _variants(head: FusionHead, windows: Sequence[int], decays: Sequence[float]) -> list[FusionHead]:
+    """The head with every window and decay to be tried."""
+    settings = head.model_dump()
+    tried: dict[str, Sequence[Any]] = {}
+    for name, values in (("window", windows), ("decay", decays)):
+        if name in settings:
+            tried[name] = list(values) or [settings[name]]
+        elif values:
+            raise EvidentiaError(f"the head {head.name!r} has no {name} to calibrate")
+    return [type(head)(**{**settings, **dict(zip(tried, values, strict=True))}) for values in product(*tried.values())]
+
+
+def _levels(score: Tensor, truth: EventTruth, count: int, per_class: bool) -> Tensor:
+    """Thresholds to try, shape `(Q, K)`: where the calls of a clip, or the delays of an event, change; and never."""
+    highest = score.masked_fill(~truth.valid(score.shape[1]), -torch.inf).amax(1)
+    active = truth.activity(score.shape[1])
+    levels = []
+    for k in range(score.shape[-1]):
+        rows = slice(k, k + 1) if per_class else slice(None)
+        found = [_quantiles(highest[:, rows], count // 2), _quantiles(score[..., rows][active[..., rows]], count // 2)]
+        levels.append(torch.cat([*found, torch.tensor([NEVER], dtype=torch.float64)]))
+    return torch.stack(levels, -1).to(score.dtype)
+
+
+def _quantiles(values: Tensor, count: int) -> Tensor:
+    finite = values[values.isfinite()].double()
+    if not len(finite):
+        return torch.full((count,), NEVER, dtype=torch.float64)
+    levels = torch.quantile(finite, torch.linspace(0, 1, count, dtype=torch.float64))
+    # A little above, lest a score that equals its threshold exceed it by rounding on another day.
+    return levels + 1e-5 * levels.abs().clamp(min=1e-3)
+
+
+def _candidates(curves: list[EarlyCurve], per_class: bool) -> Candidates:
+    parts = {
+        name: torch.cat([getattr(curve, name) for curve in curves])
+        for name in ("true_positives", "false_positives", "false_negatives", "delay_sum", "missed_sum")
+    }
+    return Candidates(**parts, minutes=curves[0].minutes, per_class=per_class)
+
+
+def _with_choice(
+    head: FusionHead, variants: list[FusionHead], curves: list[EarlyCurve], choice: Tensor, per_class: bool
+) -> FusionHead:
+    """The head with the chosen candidate of each class; `choice` has shape `(K,)`."""
+    levels = torch.cat([curve.thresholds for curve in curves])
+    owner = torch.arange(len(curves)).repeat_interleave(torch.tensor([len(curve.thresholds) for curve in curves]))
+    picked = [variants[int(owner[q])] for q in choice.tolist()]
+    changed: dict[str, Any] = {"threshold": tuple(float(levels[q, k]) for k, q in enumerate(choice.tolist()))}
+    if isinstance(head, WindowedHead):
+        names = ["window", *(["decay"] if "decay" in type(head).model_fields else [])]
+        for name in names:
+            values = [getattr(variant, name) for variant in picked]
+            changed[name] = tuple(v[k] if isinstance(v, tuple) else v for k, v in enumerate(values))
+    if not per_class or len(choice) == 1:
+        changed = {name: value[0] if len(set(value)) == 1 else value for name, value in changed.items()}
+    return type(head)(**{**head.model_dump(), **changed})

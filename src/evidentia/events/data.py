@@ -1,0 +1,56 @@
+"""Data sets of events by name."""
+
+from __future__ import annotations
+
+import os
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.events.clips import Clip
+from evidentia.events.sounds import ESC50_SUBSETS
+from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes
+from evidentia.events.synthetic import synthetic_clips
+
+DATASETS = ("synthetic", *(f"esc50-{subset}" for subset in ESC50_SUBSETS))
+PARTS = tuple(ESC50_SPLITS)
+_SYNTHETIC = {"train": 200, "validation": 50, "test": 50}
+
+
+def load_clips(
+    name: str,
+    part: str = "train",
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    data_root: str | os.PathLike[str] | None = None,
+) -> list[Clip]:
+    """Clips of a data set by name.
+
+    | name | clips of train, validation, test | what they are |
+    |---|---|---|
+    | synthetic | 200, 50, 50 | tones, chirps, bursts and clicks over noise; built in, see `synthetic_clips` |
+    | esc50-domestic, -alarm, -liquid, -engine | 2,000, 300, 300 | soundscapes from ESC-50, see `esc50_soundscapes` |
+
+    For DESED and AudioSet-strong there is `load_strong`, for AVA `load_ava`, for a folder of sounds `load_sounds` with
+    `mix_soundscapes`, and for a CSV file `read_series`.
+
+    Args:
+        name: the name of the data set.
+        part: `train`, `validation` or `test`.
+        count: how many clips.
+        seed: seed of the random numbers; the parts differ for every seed.
+        data_root: the folder that ESC-50 is in.
+
+    Example:
+        >>> load_clips("synthetic", "test", count=1)
+        [Clip('synthetic-2-0': 10 s at 16000 Hz, ... events)]
+    """
+    if name not in DATASETS:
+        raise EvidentiaError(f"there is no data set of events named {name!r}; choose one of: {', '.join(DATASETS)}")
+    if part not in PARTS:
+        raise EvidentiaError(f"there is no part named {part!r}; choose one of: {', '.join(PARTS)}")
+    if name == "synthetic":
+        number = _SYNTHETIC[part] if count is None else count
+        return synthetic_clips(number, len(PARTS) * seed + PARTS.index(part))
+    if data_root is None:
+        raise EvidentiaError(f"{name} is mixed from ESC-50; pass data_root, the folder that ESC-50 is in")
+    return esc50_soundscapes(data_root, name.removeprefix("esc50-"), part, count, seed)

@@ -1,0 +1,149 @@
+"""The state of a fusion head on a stream: the Beta parameters of the latest segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+from evidentia._support.errors import EvidentiaError
+
+_PARTS = ("alpha", "beta", "seen")
+
+
+class Windows(NamedTuple):
+    """For each segment, the segments of its window: the oldest first, the present one last."""
+
+    alpha: Tensor
+    """Evidence for plus 1, shape `(..., t, K, M)`."""
+    beta: Tensor
+    """Evidence against plus 1, shape `(..., t, K, M)`."""
+    present: Tensor | None
+    """Which of them count: those in the class's window, after the stream's beginning. It broadcasts to that shape.
+    None if all do."""
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over each window of values of shape `(..., t, K, M)`, or that broadcast to it."""
+        return (values if self.present is None else torch.where(self.present, values, 0.0)).sum(-1)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over each window of values of shape `(..., t, K, M)`."""
+        return self.total(values) / (values.shape[-1] if self.present is None else self.present.sum(-1))
+
+    def latest(self) -> tuple[Tensor, Tensor]:
+        """Alpha and beta of the present segments, shape `(..., t, K)`."""
+        return self.alpha[..., -1], self.beta[..., -1]
+
+
+@dataclass(frozen=True, eq=False)
+class FusionState:
+    """What a head remembers of each stream; a value that no push changes.
+
+    Attributes:
+        alpha: the last segments' evidence for each class plus 1, shape `(..., M - 1, K)` for a window of M.
+        beta: the same of the evidence against.
+        seen: how many of them have been seen, shape `(...)`, int64; the others are yet to be filled.
+    """
+
+    alpha: Tensor
+    beta: Tensor
+    seen: Tensor
+    _least: int | None = None  # the least of `seen`, where it is known already
+
+    def __post_init__(self) -> None:
+        if self.alpha.ndim < 2 or self.alpha.shape != self.beta.shape or self.seen.shape != self.alpha.shape[:-2]:
+            raise EvidentiaError(
+                "a fusion state needs alpha and beta of shape (..., segments, classes) and seen of shape (...), got "
+                f"{tuple(self.alpha.shape)}, {tuple(self.beta.shape)} and {tuple(self.seen.shape)}"
+            )
+
+    @classmethod
+    def empty(
+        cls, shape: tuple[int, ...], dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Self:
+        """A state in which nothing has been seen, of shape `(..., M - 1, K)`."""
+        nothing = torch.ones(shape, dtype=dtype, device=device)
+        return cls(nothing, nothing.clone(), torch.zeros(shape[:-2], dtype=torch.int64, device=device))
+
+    @classmethod
+    def stack(cls, states: Sequence[Self]) -> Self:
+        """The states of several streams as one batch, to be pushed together."""
+        if not states:
+            raise EvidentiaError("at least one state is needed, got none")
+        alpha, beta, seen = (torch.stack([getattr(state, part) for state in states]) for part in _PARTS)
+        return cls(alpha, beta, seen)
+
+    def unstack(self) -> list[FusionState]:
+        """The states of the streams of a batch, one by one."""
+        return [
+            FusionState(alpha, beta, seen) for alpha, beta, seen in zip(self.alpha, self.beta, self.seen, strict=True)
+        ]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state as named tensors, to be saved."""
+        return {part: getattr(self, part) for part in _PARTS}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """The state that `tensors` gave."""
+        if missing := [part for part in _PARTS if part not in tensors]:
+            raise EvidentiaError(f"a saved fusion state needs alpha, beta and seen; {', '.join(missing)} is missing")
+        return cls(tensors["alpha"], tensors["beta"], tensors["seen"])
+
+    def check_fits(self, alpha: Tensor, length: int) -> None:
+        """Require that this is the state of a head that looks back `length` segments, for streams shaped like alpha."""
+        needed = (*alpha.shape[:-2], length, alpha.shape[-1])
+        if self.alpha.shape != needed or self.alpha.dtype != alpha.dtype:
+            raise EvidentiaError(
+                f"these segments need a state of shape {tuple(needed)} and {alpha.dtype}, got "
+                f"{tuple(self.alpha.shape)} and {self.alpha.dtype}; begin with initial_state of the same head, batch "
+                "shape, number of classes and dtype"
+            )
+
+    def extended(self, alpha: Tensor, beta: Tensor, window: int | tuple[int, ...]) -> tuple[Windows, FusionState]:
+        """The windows that end at each new segment, and the state after them.
+
+        Args:
+            alpha: the new segments, shape `(..., t, K)`.
+            beta: the same of the evidence against.
+            window: how many segments count, one number or one a class.
+        """
+        length, new = self.alpha.shape[-2], alpha.shape[-2]
+        if not length:
+            return Windows(alpha.unsqueeze(-1), beta.unsqueeze(-1), None), self
+        all_alpha, all_beta = (torch.cat(pair, -2) for pair in ((self.alpha, alpha), (self.beta, beta)))
+        least = self._least
+        if least is None:
+            least = int(self.seen.min()) if self.seen.numel() else length
+        present = None if isinstance(window, int) else _in_window(window, length, alpha.device)
+        if least < length:
+            filled = torch.arange(length + new, device=alpha.device) >= length - self.seen.unsqueeze(-1)
+            begun = _windows(filled.unsqueeze(-1), length + 1)
+            present = begun if present is None else begun & present
+        windows = Windows(_windows(all_alpha, length + 1), _windows(all_beta, length + 1), present)
+        # Windows are views on the joined segments. What is kept must not hold a long chunk in memory, though.
+        last_alpha, last_beta = all_alpha[..., new:, :], all_beta[..., new:, :]
+        if new > length:
+            last_alpha, last_beta = last_alpha.clone(), last_beta.clone()
+        after = FusionState(last_alpha, last_beta, (self.seen + new).clamp(max=length), min(least + new, length))
+        return windows, after
+
+
+@lru_cache(maxsize=64)
+def _in_window(window: tuple[int, ...], length: int, device: torch.device) -> Tensor:
+    """Which segments are in each class's window, shape `(K, M)`."""
+    with torch.inference_mode(False):
+        age = torch.arange(length, -1, -1, device=device)
+        return age < torch.tensor(window, device=device).unsqueeze(-1)
+
+
+def _windows(values: Tensor, size: int) -> Tensor:
+    """All runs of `size` entries along the last dimension but one, shape `(..., t, K, size)`."""
+    if values.shape[-2] < size:
+        return values.new_empty((*values.shape[:-2], 0, values.shape[-1], size))
+    return values.unfold(-2, size, 1)

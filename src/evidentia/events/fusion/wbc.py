@@ -1,0 +1,137 @@
+"""Weighted binomial comultiplication: was the event present in at least one of the latest segments?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import ClassVar, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from evidentia.events.fusion.base import HEADS, Fusion, UnitPerClass, WindowedHead, check_per_class, gated
+from evidentia.events.fusion.state import Windows
+from evidentia.opinions import BinomialOpinion
+
+Mode: TypeAlias = Literal["trust", "neutral", "evidence"]
+Weighted: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""Of weighted opinions: 1 - b, a u and a."""
+
+
+@HEADS.register("wbc")
+class WBC(WindowedHead):
+    r"""Comultiply the opinions of the window's segments, the older ones with less weight (thesis eq. 4.7).
+
+    $\hat\omega^t = c_{m-1}\,\omega^{t-m+1} \oplus \dots \oplus c_0\,\omega^t$ with $c_i = \mathrm{decay}^i$ of age $i$,
+    where $\oplus$ is `evidentia.opinions.comultiply`. The thesis leaves $c\,\omega$ open; the mode says what it is:
+
+    | mode | $c\,\omega$ | a segment of weight 0 |
+    |---|---|---|
+    | `trust` | $b' = cb$, $d' = cd$, $u' = 1 - c(b + d)$: trust discount | is a vacuous opinion |
+    | `neutral` | $b' = cb$, $u' = cu$, $a' = ca$, $d' = 1 - c(b + u)$ | leaves the fusion as it is |
+    | `evidence` | the evidence is scaled by $c$ | is a vacuous opinion |
+
+    The closed form, over the segments $i$ of the window: $b = 1 - \prod (1 - b_i)$, $a = 1 - \prod (1 - a_i)$,
+    $u = (\prod (1 - b_i) - \prod (1 - P_i)) / a$, $d = 1 - b - u$. It is a noisy or: many quiet segments add up, so
+    keep windows short (8 or less) and calibrate thresholds.
+
+    Args:
+        threshold: what the log odds must exceed; 0 is $b > d$.
+        window: m, the number of segments, one number or one a class.
+        decay: what a segment loses in weight with each step of age, in [0, 1], one number or one a class.
+        mode: what weighting an opinion means.
+        max_vacuity: V, one number or one a class.
+
+    Example:
+        >>> head = WBC(window=2, decay=0.5, mode="trust")
+        >>> fusion = head.fuse(torch.tensor([[1.0], [3.0]]), torch.tensor([[3.0], [1.0]]))
+        >>> fusion.opinion[1, 0]
+        BinomialOpinion(belief=0.5, disbelief=0.04167, vacuity=0.4583, base_rate=0.75)
+    """
+
+    name: ClassVar[str] = "wbc"
+    decay: UnitPerClass = 0.8
+    mode: Mode = "trust"
+    max_vacuity: UnitPerClass = 0.9
+
+    def _fuse(self, windows: Windows) -> Fusion:
+        if isinstance(self.decay, tuple):
+            check_per_class(self.decay, windows.alpha.shape[-2])
+        weight = weights(self.decay, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
+        return comultiplied(windows, weight, self.mode, self.max_vacuity)
+
+
+@HEADS.register("bc")
+class BC(WindowedHead):
+    r"""Comultiply the opinions of the window's segments, all with the same weight (thesis eq. 4.6).
+
+    It is `WBC` with decay 1, where the three modes are one.
+
+    Args:
+        threshold: what the log odds must exceed; 0 is $b > d$.
+        window: m, the number of segments, one number or one a class.
+        max_vacuity: V, one number or one a class.
+
+    Example:
+        >>> fusion = BC(window=2).fuse(torch.tensor([[1.0], [3.0]]), torch.tensor([[3.0], [1.0]]))
+        >>> fusion.opinion.projected[1]  # 1 - (1 - 1/4) (1 - 3/4)
+        tensor([0.8125])
+    """
+
+    name: ClassVar[str] = "bc"
+    max_vacuity: UnitPerClass = 0.9
+
+    def _fuse(self, windows: Windows) -> Fusion:
+        weight = weights(1.0, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
+        return comultiplied(windows, weight, "evidence", self.max_vacuity)
+
+
+@lru_cache(maxsize=256)
+def weights(decay: float | tuple[float, ...], size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    r"""The weights $c_i = \mathrm{decay}^i$ of a window, the oldest segment first, shape `(size,)` or `(K, size)`."""
+    with torch.inference_mode(False):
+        age = torch.arange(size - 1, -1, -1, dtype=dtype, device=device)
+        return torch.tensor(decay, dtype=dtype, device=device).unsqueeze(-1) ** age
+
+
+def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: float | tuple[float, ...]) -> Fusion:
+    r"""The closed form of weighted comultiplication, from logarithms that lose no digits.
+
+    With $n_i = 1 - b_i$ and $g_i = P_i - b_i = a_i u_i$ of the weighted opinions, $b = 1 - e^N$ for
+    $N = \sum \ln n_i$, and $\prod (1 - b_i) - \prod (1 - P_i) = e^N (1 - e^R)$ for $R = \sum \ln(1 - g_i / n_i)$, in
+    which $g_i / n_i$ is at most 1/2. The odds need $d + u/2 = e^N (e^R + (1 - e^R)(1 - 1/(2a)))$: a sum of positive
+    terms, because the present segment has weight 1 and so $a \ge 1/2$.
+    """
+    no_belief, gap, base_rate = _WEIGHTINGS[mode](windows.alpha, windows.beta, weight)
+    log_no_belief = windows.total(torch.log(no_belief))
+    log_rest = windows.total(torch.log1p(-gap / no_belief))
+    rate = -torch.expm1(windows.total(torch.log1p(-base_rate)))
+    none, missing, rest = torch.exp(log_no_belief), -torch.expm1(log_rest), torch.exp(log_rest)
+    belief, vacuity = -torch.expm1(log_no_belief), none * missing / rate
+    # Rounding may leave the disbelief a little below 0.
+    opinion = BinomialOpinion(belief, (none - vacuity).clamp(min=0), vacuity, rate, validate=False)
+    against = log_no_belief + torch.log(rest + missing * (1 - 0.5 / rate))
+    return Fusion(opinion, gated(torch.log(belief + 0.5 * vacuity) - against, vacuity, max_vacuity))
+
+
+def _trust(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
+    strength = alpha + beta
+    return (1 - c) + c * ((beta + 1) / strength), 0.5 * (1 - c) + c / strength, torch.full_like(c, 0.5)
+
+
+def _neutral(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
+    strength = alpha + beta
+    return (1 - c) + c * ((beta + 1) / strength), c * (c / strength), 0.5 * c
+
+
+def _evidence(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
+    against = c * (beta - 1)
+    strength = c * (alpha - 1) + against + 2
+    return (against + 2) / strength, 1 / strength, torch.full_like(c, 0.5)
+
+
+_WEIGHTINGS: dict[Mode, Callable[[Tensor, Tensor, Tensor], Weighted]] = {
+    "trust": _trust,
+    "neutral": _neutral,
+    "evidence": _evidence,
+}

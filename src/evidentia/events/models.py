@@ -1,0 +1,48 @@
+"""The networks by name, one file a family; importing this module registers them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidentia.events.clip_heads import ACARHead, AIAHead, SlowFastHead
+from evidentia.events.conformer import Conformer
+from evidentia.events.crnn import CRNN, OfflineCRNN
+from evidentia.events.dual_dnn import DualDNN, DualParts
+from evidentia.events.network import NETWORKS, EventNetwork, Normalisation, Size
+from evidentia.events.temporal import TemporalNetwork
+
+__all__ = [
+    "CRNN",
+    "NETWORKS",
+    "ACARHead",
+    "AIAHead",
+    "Conformer",
+    "DualDNN",
+    "DualParts",
+    "EventNetwork",
+    "Normalisation",
+    "OfflineCRNN",
+    "Size",
+    "SlowFastHead",
+    "TemporalNetwork",
+    "make_network",
+]
+
+
+def make_network(name: str, features: int, num_classes: int, **settings: Any) -> EventNetwork:
+    """An event network by its name: crnn, crnn-offline, conformer, dual-dnn, temporal, slowfast, aia, acar.
+
+    Args:
+        name: which.
+        features: F, numbers a frame.
+        num_classes: K.
+        settings: `size` ("small" or "dcase"), `segment`, `dropout`, `normalisation` and those of the network itself.
+
+    Example:
+        >>> net = make_network("crnn", features=128, num_classes=10, size="dcase")
+        >>> f"{sum(weight.numel() for weight in net.parameters()):,} parameters"
+        '813,044 parameters'
+        >>> make_network("crnn-offline", features=128, num_classes=10).streaming
+        False
+    """
+    return NETWORKS[name](features, num_classes, **settings)

@@ -1,0 +1,39 @@
+"""Data sets of events by name."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import evidentia as ev
+from evidentia.events import load_clips
+from evidentia.events.data import DATASETS
+
+
+def test_the_parts_of_the_built_in_data_differ_and_repeat():
+    parts = {part: load_clips("synthetic", part, count=2) for part in ("train", "validation", "test")}
+    assert len({clip.name for clips in parts.values() for clip in clips}) == 6
+    assert not torch.equal(parts["train"][0].samples, parts["test"][0].samples)
+    again = load_clips("synthetic", "test", count=1)
+    assert torch.equal(again[0].samples, parts["test"][0].samples)
+    assert not torch.equal(load_clips("synthetic", "test", count=1, seed=1)[0].samples, again[0].samples)
+    assert len(load_clips("synthetic", "validation")) == 50
+
+
+def test_bad_names_are_refused():
+    with pytest.raises(ev.EvidentiaError, match="choose one of: synthetic"):
+        load_clips("esc10")
+    with pytest.raises(ev.EvidentiaError, match="part"):
+        load_clips("synthetic", "exam")
+    with pytest.raises(ev.EvidentiaError, match="data_root"):
+        load_clips("esc50-alarm")
+
+
+def test_every_real_benchmark_loads(real_data):
+    pytest.importorskip("soundfile")
+    if not (real_data / "ESC-50" / "meta").is_dir():
+        pytest.skip("ESC-50 is not here")
+    for name in DATASETS[1:]:
+        (clip,) = load_clips(name, "validation", count=1, data_root=real_data)
+        assert clip.duration == 10
+        assert clip.rate == 16_000
