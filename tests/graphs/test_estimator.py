@@ -45,7 +45,7 @@ def test_every_method_learns_and_says_how_unsure_it_is(method: str, data: Any) -
     assert all(bool(values.isfinite().all()) for values in pred.uncertainties.values())
 
 
-@pytest.mark.parametrize("backbone", ["gat", "graphsage", "appnp"])
+@pytest.mark.parametrize("backbone", ["mean-gcn", "gat", "graphsage", "appnp"])
 def test_other_backbones_by_name(backbone: str, data: Any) -> None:
     pred = classifier("s-bgcn", backbone=backbone).fit(data).predict()
     assert float((pred.labels == data.y)[data.test_mask].float().mean()) > 0.6

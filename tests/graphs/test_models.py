@@ -78,6 +78,16 @@ def test_gcn_is_the_formula(graph: GraphTensors) -> None:
     torch.testing.assert_close(network(graph)[0], adjacency @ torch.relu(adjacency @ x @ first) @ second)
 
 
+def test_mean_gcn_says_the_same_of_equal_nodes_whatever_their_degrees() -> None:
+    edges = _edges()
+    assert len(torch.bincount(edges[1], minlength=NODES).unique()) > 2
+    graph = GraphTensors.build(torch.ones(NODES, FEATURES), edges)
+    torch.manual_seed(0)
+    by_mean, by_sum = (BACKBONES[name](FEATURES, OUTPUTS).eval()(graph)[0] for name in ("mean-gcn", "gcn"))
+    torch.testing.assert_close(by_mean, by_mean[:1].expand(NODES, -1))
+    assert not torch.allclose(by_sum, by_sum[:1].expand(NODES, -1), atol=0.01)
+
+
 def test_mean_over_passes_tends_to_the_pass_without_dropout_of_a_linear_network(graph: GraphTensors) -> None:
     torch.manual_seed(0)
     network = GCN(FEATURES, OUTPUTS)

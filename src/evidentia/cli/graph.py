@@ -14,7 +14,7 @@ from rich.table import Table
 from evidentia.experiments import published_figure
 from evidentia.experiments.record import RunRecord
 from evidentia.graphs import citation_graph, load_graph
-from evidentia.graphs.tasks import GraphTask, Protocol, run_task
+from evidentia.graphs.tasks import GraphTask, Protocol, run_task, usual_settings
 
 # The built-in graph, for a try without any data.
 BUILT_IN = "synthetic"
@@ -32,8 +32,10 @@ def run_graph(
 ) -> None:
     """Run a task for every seed, print the means and write the record."""
     data = citation_graph() if name == BUILT_IN else load_graph(name, data_root=data_root)
+    options = {option: value for option, value in options.items() if value is not None}
+    usual = usual_settings(str(getattr(data, "name", "")), task, method)
     # Where teachers are kept changes nothing in the figures.
-    kept = {option: value for option, value in options.items() if option != "cache"}
+    kept = {option: value for option, value in {**usual, **options}.items() if option != "cache"}
     record = RunRecord({"data": name, "method": method, "task": task, "protocol": protocol, **kept})
     with Progress(console=Console(stderr=True), transient=True) as bar:
         bar_task = bar.add_task(f"{method} on {name}", total=len(seeds))

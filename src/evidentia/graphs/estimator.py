@@ -39,8 +39,8 @@ class GraphClassifier:
     Args:
         method: a name of `evidentia.graphs.GRAPH_METHODS`; "s-bgcn-t-k" is the thesis' full method, "s-bgcn-t-kw" ours
             for finding nodes of unknown classes.
-        backbone: "gcn", "gat", "graphsage", "appnp", or a module of your own called as `module(x, edge_index)`; by
-            default the one that the method is meant for.
+        backbone: "gcn", "mean-gcn", "gat", "graphsage", "appnp", or a module of your own called as
+            `module(x, edge_index)`; by default the one that the method is meant for.
         hidden: width of the hidden layer; by default the backbone's own.
         dropout: dropout rate; by default the backbone's own.
         sigma: bandwidth of the kernel prior, in hops.

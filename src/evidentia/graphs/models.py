@@ -1,4 +1,4 @@
-"""Graph networks of two layers: GCN, GAT, GraphSAGE and APPNP by name, and a user's own module.
+"""Graph networks of two layers: GCN (two kinds), GAT, GraphSAGE and APPNP by name, and a user's own module.
 
 All take a graph and give outputs of shape `(passes, N, outputs)`: with dropout on, every pass drops other units, and
 many passes at once are faster than one after the other.
@@ -58,6 +58,11 @@ class GraphTensors:
     def adjacency(self) -> SparseMatrix:
         """The normalised adjacency matrix of a GCN."""
         return normalised_adjacency(self.edge_index, self.num_nodes)
+
+    @cached_property
+    def mean_adjacency(self) -> SparseMatrix:
+        """The same with rows that sum to 1."""
+        return self.adjacency.row_normalised()
 
     @cached_property
     def walk(self) -> SparseMatrix:
@@ -141,11 +146,26 @@ class GCN(Backbone):
 
     def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """relu(A X W)."""
-        return F.relu(_spread(graph.adjacency, self.first(graph.features, passes)))
+        return F.relu(_spread(self._matrix(graph), self.first(graph.features, passes)))
 
     def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """Outputs of shape `(passes, N, outputs)`."""
-        return _spread(graph.adjacency, self.second(self.hidden(graph, passes)))
+        return _spread(self._matrix(graph), self.second(self.hidden(graph, passes)))
+
+    def _matrix(self, graph: GraphTensors) -> SparseMatrix:
+        return graph.adjacency
+
+
+@BACKBONES.register("mean-gcn")
+class MeanGCN(GCN):
+    r"""A GCN with $\hat A_{ij} / \sum_l \hat A_{il}$: a node takes the mean of its neighbours, however many it has.
+
+    The rows of $\hat A$ sum to more where a node has many neighbours, and logits grow with them, right or wrong: on
+    graphs of many edges a GCN's total evidence mostly tells degrees. Arguments are as for `GCN`.
+    """
+
+    def _matrix(self, graph: GraphTensors) -> SparseMatrix:
+        return graph.mean_adjacency
 
 
 @BACKBONES.register("graphsage")

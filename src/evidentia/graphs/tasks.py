@@ -24,7 +24,9 @@ Protocol = Literal["clean", "public", "author"]
 # falling; after 300 epochs the metrics do not move any more.
 _CITATION = {"hidden": 16, "epochs": 200}
 _OTHER = {"hidden": 64, "epochs": 300, "patience": 100}
-_AMAZON = {**_OTHER, "dropout": 0.2, "weight_decay": 1e-4}
+# On Amazon's graphs, of 30 edges a node and more, a GCN's evidence mostly tells degrees. Averaging over neighbours in
+# its place gives a higher validation accuracy there (3 splits of Photo, 2 of Computers), and a lower one on Cora.
+_AMAZON = {**_OTHER, "dropout": 0.2, "weight_decay": 1e-4, "backbone": "mean-gcn"}
 _BY_GRAPH: dict[str, dict[str, Any]] = {
     "cora": _CITATION,
     "citeseer": _CITATION,
