@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from evidentia import EvidentiaError
@@ -21,6 +21,7 @@ from evidentia.semisup import (
     load_pool,
     two_moons,
 )
+from evidentia.semisup.uncertainty import PoolView
 
 QUICK: dict[str, Any] = {"updates": 20, "block": 10, "unlabeled_batch": 40, "progress": False}
 
@@ -223,8 +224,8 @@ def test_a_loss_that_diverges_is_told(data: SemiSupervisedData) -> None:
 
 def test_a_pool_that_is_all_thrown_out_is_told(data: SemiSupervisedData) -> None:
     class Nothing(LabeledAgainstUnlabeled):
-        def _estimate(self, network, labeled, unlabeled, num_classes, augment):  # type: ignore[no-untyped-def]
-            return torch.ones(len(unlabeled))
+        def _estimate(self, pool: PoolView) -> Tensor:
+            return torch.ones(len(pool.unlabeled))
 
     with pytest.raises(EvidentiaError, match="all weights of the pool are 0"):
         SemiSupervisedClassifier("vat", ByUncertainty(uncertainty=Nothing()), **QUICK).fit(data)

@@ -30,7 +30,7 @@ from evidentia.semisup import (
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.robust import Pool, Update
 from evidentia.semisup.robust.by_gradient import normalised
-from evidentia.semisup.uncertainty import PoolUncertainty
+from evidentia.semisup.uncertainty import PoolUncertainty, PoolView
 
 RATE = 0.1
 
@@ -40,8 +40,8 @@ class Half(PoolUncertainty):
 
     refresh = False
 
-    def _estimate(self, network: Any, labeled: Any, unlabeled: Tensor, num_classes: int, augment: Any) -> Tensor:
-        return (torch.arange(len(unlabeled)) >= len(unlabeled) // 2).float()
+    def _estimate(self, pool: PoolView) -> Tensor:
+        return (torch.arange(len(pool.unlabeled)) >= len(pool.unlabeled) // 2).float()
 
 
 @pytest.fixture

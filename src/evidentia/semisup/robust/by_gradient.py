@@ -116,7 +116,8 @@ class ByGradient(Robust, ABC):
 
     def _cluster(self, pool: Pool, features: Tensor) -> None:
         if self.clusters is not None:
-            found = kmeans(features, self.clusters)
+            # Weights are shared for a while only, so a rough clustering of a large pool is as good as the best.
+            found = kmeans(features, self.clusters, steps=20, restarts=1)
             pool.weights.recluster(found.assignment, len(found))
 
     def _slope(self, pool: Pool, update: Update) -> HyperGradient:

@@ -1,6 +1,6 @@
 """How little evidence there is for each sample of the pool, by estimators that are found by name."""
 
-from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
 from evidentia.semisup.uncertainty.discriminator import LabeledAgainstUnlabeled, PoolReport
 from evidentia.semisup.uncertainty.kernel import KernelEvidence
 from evidentia.semisup.uncertainty.outputs import Confidence, EvidentialVacuity
@@ -13,4 +13,5 @@ __all__ = [
     "LabeledAgainstUnlabeled",
     "PoolReport",
     "PoolUncertainty",
+    "PoolView",
 ]

@@ -18,6 +18,29 @@ from evidentia.semisup.augmentation import Augmentation
 UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
 
 
+@dataclass(frozen=True, eq=False)
+class PoolView:
+    """What an estimator may look at.
+
+    Attributes:
+        network: gives logits of shape `(B, K)`; run in evaluation mode, and left as it is.
+        labeled: inputs and their classes, 0 to K - 1.
+        unlabeled: the pool, shape `(n_u, ...)`.
+        num_classes: K.
+        augment: how samples are changed without changing their class.
+    """
+
+    network: nn.Module
+    labeled: tuple[Tensor, Tensor]
+    unlabeled: Tensor
+    num_classes: int
+    augment: Augmentation
+
+    def __post_init__(self) -> None:
+        """Require samples of one shape, and labels that are classes."""
+        _check(self.labeled, self.unlabeled, self.num_classes)
+
+
 @dataclass(kw_only=True, eq=False)
 class PoolUncertainty(ABC):
     r"""How little evidence there is that a sample of the pool belongs to a class: $u_j \in [0, 1]$ (thesis 3.3).
@@ -49,15 +72,10 @@ class PoolUncertainty(ABC):
     ) -> Tensor:
         """The uncertainty of every sample of the pool, shape `(n_u,)`, in the dtype of the pool.
 
-        Args:
-            network: gives logits of shape `(B, K)`; run in evaluation mode, and left as it is.
-            labeled: inputs and their classes, 0 to K - 1.
-            unlabeled: the pool, shape `(n_u, ...)`.
-            num_classes: K.
-            augment: how samples are changed without changing their class.
+        Arguments are those of `PoolView`.
         """
-        _check(labeled, unlabeled, num_classes)
-        uncertainty = self._estimate(network, labeled, unlabeled, num_classes, augment).detach().to(unlabeled.dtype)
+        pool = PoolView(network, labeled, unlabeled, num_classes, augment)
+        uncertainty = self._estimate(pool).detach().to(unlabeled.dtype)
         if uncertainty.shape != unlabeled.shape[:1]:
             raise EvidentiaError(
                 f"{type(self).__name__} must give one uncertainty for each of {len(unlabeled)} samples, got shape "
@@ -68,15 +86,8 @@ class PoolUncertainty(ABC):
         return uncertainty
 
     @abstractmethod
-    def _estimate(
-        self,
-        network: nn.Module,
-        labeled: tuple[Tensor, Tensor],
-        unlabeled: Tensor,
-        num_classes: int,
-        augment: Augmentation,
-    ) -> Tensor:
-        """As `estimate`, of arguments that have been checked."""
+    def _estimate(self, pool: PoolView) -> Tensor:
+        """The uncertainty of every sample of the pool."""
 
 
 def _check(labeled: tuple[Tensor, Tensor], unlabeled: Tensor, num_classes: int) -> None:

@@ -16,9 +16,9 @@ from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import auroc
 from evidentia.opinions.special import as_double
-from evidentia.semisup.augmentation import Augmentation, Change
+from evidentia.semisup.augmentation import Change
 from evidentia.semisup.features import logits_in_parts
-from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
 from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -126,15 +126,9 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         if self.view not in ("weak", "strong"):
             raise EvidentiaError(f"view of 'pu' must be 'weak' or 'strong', got {self.view!r}")
 
-    def _estimate(
-        self,
-        network: nn.Module,
-        labeled: tuple[Tensor, Tensor],
-        unlabeled: Tensor,
-        num_classes: int,
-        augment: Augmentation,
-    ) -> Tensor:
-        known = labeled[0].to(unlabeled)
+    def _estimate(self, pool: PoolView) -> Tensor:
+        unlabeled, augment = pool.unlabeled, pool.augment
+        known = pool.labeled[0].to(unlabeled)
         for name, part in (("labeled", known), ("unlabeled", unlabeled)):
             check_finite(part, f"the {name} samples")
         _check_enough(len(known), len(unlabeled), self.folds)
@@ -145,7 +139,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         total = repeats * self.folds
         for run in range(total):
             if run % self.folds == 0:
-                known_fold, fold = _folds(labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
+                known_fold, fold = _folds(pool.labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
             left_out, inside = known_fold == run % self.folds, fold == run % self.folds
             judge = self._train(known[~left_out], unlabeled[~inside], change, run, total)
             found, marks = (_scores(judge, x) for x in (unlabeled[inside], known[left_out]))

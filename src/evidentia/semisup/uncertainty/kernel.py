@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import as_double
-from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.features import BATCH, hidden_and_logits
-from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
 
 
 @UNCERTAINTIES.register("kernel")
@@ -48,18 +47,11 @@ class KernelEvidence(PoolUncertainty):
         """Require a positive bandwidth."""
         check_bandwidth(self.bandwidth)
 
-    def _estimate(
-        self,
-        network: nn.Module,
-        labeled: tuple[Tensor, Tensor],
-        unlabeled: Tensor,
-        num_classes: int,
-        augment: Augmentation,
-    ) -> Tensor:
-        inputs, classes = labeled
-        known, pool = (hidden_and_logits(network, x)[0] for x in (inputs, unlabeled))
-        evidence = kernel_evidence(pool, known, classes, num_classes, self.bandwidth)
-        return num_classes / (num_classes + evidence.sum(-1))
+    def _estimate(self, pool: PoolView) -> Tensor:
+        inputs, classes = pool.labeled
+        known, features = (hidden_and_logits(pool.network, x)[0] for x in (inputs, pool.unlabeled))
+        evidence = kernel_evidence(features, known, classes, pool.num_classes, self.bandwidth)
+        return pool.num_classes / (pool.num_classes + evidence.sum(-1))
 
 
 def kernel_evidence(

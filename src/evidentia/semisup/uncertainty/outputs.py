@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.opinions.special import as_double
-from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.features import logits_in_parts
-from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, check_classes
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, check_classes
 
 
 @UNCERTAINTIES.register("evidential")
@@ -41,15 +40,8 @@ class EvidentialVacuity(PoolUncertainty):
         """Require a known activation."""
         _ = ACTIVATIONS[self.activation]
 
-    def _estimate(
-        self,
-        network: nn.Module,
-        labeled: tuple[Tensor, Tensor],
-        unlabeled: Tensor,
-        num_classes: int,
-        augment: Augmentation,
-    ) -> Tensor:
-        logits = check_classes(logits_in_parts(network, unlabeled), num_classes)
+    def _estimate(self, pool: PoolView) -> Tensor:
+        logits = check_classes(logits_in_parts(pool.network, pool.unlabeled), pool.num_classes)
         return evidential_vacuity(logits, self.activation)
 
 
@@ -64,15 +56,8 @@ class Confidence(PoolUncertainty):
 
     refresh: ClassVar[bool] = True
 
-    def _estimate(
-        self,
-        network: nn.Module,
-        labeled: tuple[Tensor, Tensor],
-        unlabeled: Tensor,
-        num_classes: int,
-        augment: Augmentation,
-    ) -> Tensor:
-        logits = check_classes(logits_in_parts(network, unlabeled), num_classes)
+    def _estimate(self, pool: PoolView) -> Tensor:
+        logits = check_classes(logits_in_parts(pool.network, pool.unlabeled), pool.num_classes)
         return (1 - as_double(logits).softmax(-1).amax(-1)).clamp(0, 1)
 
 
