@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from pydantic import Field
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
 from evidentia.graphs.batches import LARGE_GRAPH, USUAL_BATCH, Batch, Neighbourhoods, WholeGraph
 from evidentia.graphs.methods import GraphMethod
@@ -103,8 +102,7 @@ def train_network(
         state.load(checkpoint, fingerprint)
     batches = _batches(graph, data, settings, others=prior is not None or teacher is not None)
     step = _Step(network, method, data, settings.prior_weight, prior, teacher, spread)
-    with Progress(console=Console(stderr=True), transient=True, disable=not settings.progress) as bar:
-        task = bar.add_task(method.summary, total=settings.epochs, completed=state.epoch)
+    with progress_bar(method.summary, settings.epochs, done=state.epoch, shown=settings.progress) as advance:
         while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
             losses = []
             with seeded(settings.seed, state.epoch, data.y.device):
@@ -125,7 +123,7 @@ def train_network(
             finished = state.epoch == settings.epochs or _out_of_patience(state, settings.patience)
             if checkpoint is not None and (finished or state.epoch % _SAVE_EVERY == 0):
                 state.save(checkpoint, fingerprint)
-            bar.update(task, completed=state.epoch)
+            advance(state.epoch, f"loss {record['loss']:.4f}")
     if settings.patience is not None:
         state.restore_best()
     network.eval()

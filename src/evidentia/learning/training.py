@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import Field
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
@@ -89,8 +86,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
     model.history = state.history
 
     try:
-        with _progress(settings) as bar:
-            task = bar.add_task("training", total=settings.epochs, completed=state.epoch, loss="")
+        with progress_bar("training", settings.epochs, done=state.epoch, shown=settings.progress) as advance:
             while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
                 for group in optimizer.param_groups:
                     group["lr"] = settings.rate_at(state.epoch)
@@ -102,7 +98,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
                 state.finish_epoch(record)
                 if settings.checkpoint is not None:
                     state.save(settings.checkpoint, fingerprint)
-                bar.update(task, completed=state.epoch, loss=f"loss {record['loss']:.4f}")
+                advance(state.epoch, f"loss {record['loss']:.4f}")
     finally:
         model.eval()
     if settings.patience is not None:
@@ -193,17 +189,3 @@ def _size_head(model: EvidentialClassifier, dataset: Any, device: torch.device) 
 
 def _out_of_patience(state: Checkpoint, patience: int | None) -> bool:
     return patience is not None and state.epochs_since_best >= patience
-
-
-@contextmanager
-def _progress(settings: TrainingSettings) -> Iterator[Progress]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not settings.progress) as bar:
-        yield bar

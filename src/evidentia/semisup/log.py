@@ -8,11 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import write_text
+from evidentia._support.progress import progress_bar
 from evidentia.semisup.training import Record, SemiSupervisedTraining
 
 
@@ -40,17 +38,9 @@ def run_log(settings: SemiSupervisedTraining, before: Sequence[Record]) -> Itera
 
 @contextmanager
 def _progress(settings: SemiSupervisedTraining, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not settings.progress) as bar:
-        done = int(before[-1]["update"]) if before else 0
-        task = bar.add_task("training", total=settings.updates, completed=done, figures="")
-        yield lambda record: bar.update(task, completed=record["update"], figures=_figures(record))
+    done = int(before[-1]["update"]) if before else 0
+    with progress_bar("training", settings.updates, done=done, shown=settings.progress) as advance:
+        yield lambda record: advance(int(record["update"]), _figures(record))
 
 
 def _figures(record: Record) -> str:

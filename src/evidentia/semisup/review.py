@@ -15,8 +15,8 @@ from evidentia.evaluation import auroc
 if TYPE_CHECKING:
     import pandas as pd
 
-# Samples of at least this weight count as kept. Weights lie between 0 and 1, and `pu` uncertainty gives 0.5 to what is
-# less like the labeled samples than 95% of these are.
+# Samples of at least this weight count as kept. Weights start at 1 and move towards 0, and with `pu` uncertainty a
+# sample of weight 0.5 is as probably of the labeled samples' kind as of another.
 KEPT_FROM = 0.5
 
 

@@ -16,11 +16,10 @@ from evidentia.semisup import AUGMENTATIONS
 from evidentia.semisup.data import load_pool
 from evidentia.semisup.moons import two_moons
 from evidentia.semisup.uncertainty import LabeledAgainstUnlabeled, PoolReport
-from evidentia.semisup.uncertainty.discriminator import _folds, calibrated
+from evidentia.semisup.uncertainty.discriminator import _folds
 from evidentia.semisup.uncertainty.networks import Standardise
 
 VECTORS = AUGMENTATIONS["vectors"]()
-scores = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30)
 
 
 def estimated(data, augment=VECTORS, **options):
@@ -28,18 +27,6 @@ def estimated(data, augment=VECTORS, **options):
     labeled = (data.x_labeled, data.y_labeled)
     u = estimator.estimate(nn.Identity(), labeled, data.x_unlabeled, data.num_classes, augment)
     return u, estimator.report_
-
-
-@given(labeled=scores, pool=scores)
-def test_the_calibration_rises_from_0_to_1_through_one_half_at_the_95_percent_quantile(labeled, pool):
-    marks, s = (torch.tensor(values, dtype=torch.float64) for values in (labeled, sorted(pool)))
-    u = calibrated(s, marks)
-    assert bool(((u >= 0) & (u <= 1)).all())
-    assert bool((u.diff() >= 0).all())
-    middle, threshold = torch.quantile(marks, torch.tensor([0.5, 0.95], dtype=torch.float64))
-    assert float(calibrated(threshold, marks)) == 0.5
-    if threshold - middle > 1e-6:
-        assert float(calibrated(middle, marks)) == pytest.approx(0.05)
 
 
 @given(classes=st.lists(st.integers(0, 4), min_size=2, max_size=40), count=st.integers(2, 5))

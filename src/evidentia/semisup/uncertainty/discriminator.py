@@ -19,19 +19,17 @@ from evidentia.opinions.special import as_double
 from evidentia.semisup.augmentation import Change
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
+from evidentia.semisup.uncertainty.mixture import chance_in_distribution, share_in_distribution
 from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told the number of steps done and the number of all steps."""
 
-LEVEL = 0.95
 # A share of the pool this large is called unlike the labeled samples only if nearly all of it is OOD, or they are no
 # random draw.
 SUSPICIOUS = 0.9
 ENOUGH = 40
 _WEIGHT_DECAY = 1e-4
-# How far below the threshold, in units of the logistic's scale, u is 0.05.
-_DEPTH = math.log(LEVEL / (1 - LEVEL))
 
 
 @dataclass(frozen=True)
@@ -39,9 +37,9 @@ class PoolReport:
     r"""What a discriminator of labeled against unlabeled samples found in the pool.
 
     Attributes:
-        unlike: share of the pool with u > 0.5: more unlike the labeled samples than 95% of these are when left out.
-        ood_share: $\max(0, (\text{unlike} - 0.05) / 0.95)$, the share of OOD in the pool that this would come of if all
-            OOD were recognised.
+        unlike: share of the pool with u > 0.5, more probably of another kind than of the labeled samples'.
+        ood_share: the share of OOD that the pool must at least have for its scores to differ so from the labeled
+            samples' (`share_in_distribution`); what looks like a labeled sample is not in it.
         separation: AUROC of pool against labeled samples, both left out: 0.5 if they look alike. If a share r of the
             pool is OOD and the labels are a random draw of the rest, at most $(1 + r) / 2$ can be expected.
     """
@@ -64,13 +62,14 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     Labeled and unlabeled samples are split into folds. For each fold, a small network learns to tell the labeled from
     the unlabeled samples of the other folds, on augmented inputs and batches of half and half. Its logits, on the scale
     of the pool's, then score the samples of the fold, which it has not seen; s is the mean over repeats with other
-    folds. With t the 95% quantile and m the median of the scores of the labeled samples, each of them left out too,
+    folds. The labeled samples, each of them left out too, tell what scores are in distribution: with $f_L$ the density
+    of theirs, $f_U$ that of the pool's and $\pi$ the share of the pool that can be like them,
 
-    $$u = \sigma\Big(\ln 19 \cdot \frac{s - t}{t - m}\Big)$$
+    $$u = 1 - \min\Big(1, \pi\, \frac{f_L(s)}{f_U(s)}\Big)$$
 
-    so that u is 0.5 for what is more unlike the labeled samples than 95% of their own kind are, and 0.05 for the median
-    labeled sample. What is in distribution occurs on both sides and cannot be told apart; what occurs only in the pool
-    can, and gets u near 1. This is learning from positive and unlabeled data (Elkan and Noto, KDD 2008).
+    is the probability of not being of their kind (`chance_in_distribution`). What is in distribution occurs on both
+    sides and cannot be told apart; what occurs only in the pool can, and gets u near 1. This is learning from positive
+    and unlabeled data (Elkan and Noto, KDD 2008).
 
     It assumes that **the labeled samples are a random draw of what is in distribution**. If they are all of one
     source, camera or day and the pool is not, everything in the pool is unlike them; `report_` and a warning say when
@@ -149,7 +148,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             spread = torch.where(spread > 0, spread, torch.ones_like(spread))
             scores[inside] += (found - centre) / (spread * repeats)
             known_scores[left_out] += (marks - centre) / (spread * repeats)
-        uncertainty = calibrated(scores, known_scores)
+        uncertainty = 1 - chance_in_distribution(scores, known_scores)
         self.report_ = _report(uncertainty, scores, known_scores)
         if self.report_.suspicious:
             warnings.warn(
@@ -177,26 +176,6 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             if self.progress is not None:
                 self.progress(run * self.steps + step + 1, runs * self.steps)
         return judge
-
-
-def calibrated(scores: Tensor, labeled_scores: Tensor) -> Tensor:
-    r"""$\sigma(\ln 19\,(s - t) / (t - m))$ with t the 95% quantile and m the median of the labeled samples' scores.
-
-    Rises with s; 0.5 at t, 0.05 at m.
-
-    Args:
-        scores: s, of any range.
-        labeled_scores: scores of labeled samples that the discriminator has not seen.
-
-    Example:
-        >>> calibrated(torch.tensor([-9.0, 0.0, 9.0]), torch.arange(-100.0, 101) / 10)
-        tensor([0.0028, 0.0500, 0.5000])
-    """
-    middle, threshold = torch.quantile(labeled_scores, labeled_scores.new_tensor([0.5, LEVEL]))
-    # Scores that are all alike make it a step, and not a division by 0.
-    rounding = torch.finfo(scores.dtype).eps * torch.maximum(threshold.abs(), middle.abs())
-    span = torch.maximum(threshold - middle, rounding + torch.finfo(scores.dtype).tiny)
-    return torch.sigmoid(_DEPTH * ((scores - threshold) / span))
 
 
 def _one_logit(outputs: Tensor) -> Tensor:
@@ -239,6 +218,6 @@ def _report(uncertainty: Tensor, scores: Tensor, known_scores: Tensor) -> PoolRe
     from_pool = torch.cat([torch.ones_like(scores), torch.zeros_like(known_scores)]).bool()
     return PoolReport(
         unlike=unlike,
-        ood_share=max(0.0, (unlike - (1 - LEVEL)) / LEVEL),
+        ood_share=1 - share_in_distribution(scores, known_scores),
         separation=float(auroc(torch.cat([scores, known_scores]), from_pool)),
     )
