@@ -33,14 +33,14 @@ def test_bad_option_is_refused_before_any_work() -> None:
 def test_demo_prints_tables_and_writes_a_report_that_needs_nothing_else(tmp_path: Path) -> None:
     result = runner.invoke(app, ["demo", "--seeds", "2", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    for word in ("vacuity", "dissonance", "out of distribution", "accept", "AUROC", "unknown classes"):
+    for word in ("vacuity", "dissonance", "out of distribution", "accept", "AUROC", "unknown classes", "w_in / w_ood"):
         assert word in result.stdout
     assert result.stdout.count("95%") == 4
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"report.html", "uncertainties.png", "roc.png", "gallery.png"}
+    assert written == {"report.html", "uncertainties.png", "roc.png", "gallery.png", "moons.png", "pool.png"}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("<img") == 3
-    assert page.count("<table") == 4
+    assert page.count("<img") == 5
+    assert page.count("<table") == 5
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
 
 

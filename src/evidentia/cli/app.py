@@ -90,7 +90,9 @@ def graph(
     method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
     task: Annotated[_Task, typer.Option(help="What to find.")] = _Task.MISCLASSIFICATION,
     protocol: Annotated[_Protocol, typer.Option(help="Which nodes to test on.")] = _Protocol.CLEAN,
-    backbone: Annotated[str | None, typer.Option(help="gcn, gat, graphsage, appnp; else the method's own.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="gcn, mean-gcn, gat, graphsage, appnp; else the method's.")
+    ] = None,
     propagation: Annotated[
         _Propagation | None, typer.Option(help="Spread evidence along edges; else the method's own way.")
     ] = None,
@@ -111,3 +113,80 @@ def graph(
         "cache": None if cache is None else str(cache),
     }
     run_graph(data, method, task.value, protocol.value, range(first_seed, first_seed + seeds), data_root, json, options)
+
+
+class _Preset(str, Enum):
+    QUICK = "quick"
+    THESIS = "thesis"
+    AUTHOR = "author"
+
+
+class _Norm(str, Enum):
+    NONE = "none"
+    BATCH = "batch"
+    FROZEN = "frozen"
+    WEIGHTED = "weighted"
+
+
+class _Passes(str, Enum):
+    CONCAT = "concat"
+    SEPARATE = "separate"
+
+
+class _Scope(str, Enum):
+    LAST = "last"
+    FULL = "full"
+
+
+class _Apply(str, Enum):
+    LOSS = "loss"
+    SAMPLE = "sample"
+
+
+@app.command()
+def semisup(
+    data: Annotated[
+        str, typer.Argument(help="two-moons, digits (both built in), mnist, cifar10, cifar100, svhn or svhn-extra.")
+    ],
+    objective: Annotated[str, typer.Option(help="What unlabeled samples cost: fixmatch, vat …")] = "fixmatch",
+    robust: Annotated[str, typer.Option(help="How they are weighed: uncertainty, meta, ift …")] = "uncertainty",
+    ood: Annotated[str | None, typer.Option(help="Kind of OOD, mixed or none; else the data set's first.")] = None,
+    ratio: Annotated[float | None, typer.Option(help="Share of OOD in the pool, from 0 to below 1; else 0.5.")] = None,
+    norm: Annotated[
+        _Norm | None, typer.Option(help="Batch norm; else weighted for meta and ift, batch for the others.")
+    ] = None,
+    passes: Annotated[_Passes | None, typer.Option(help="Both batches together, or one after the other.")] = None,
+    preset: Annotated[_Preset, typer.Option(help="Updates, batches and rates.")] = _Preset.QUICK,
+    updates: Annotated[int | None, typer.Option(min=1, help="Updates, in place of the preset's.")] = None,
+    uncertainty: Annotated[str | None, typer.Option(help="Of the robust method: pu, kernel, evidential …")] = None,
+    scope: Annotated[_Scope | None, typer.Option(help="Of the robust method: the last layer, or all.")] = None,
+    apply: Annotated[_Apply | None, typer.Option(help="Of the robust method: weigh losses, or draws.")] = None,
+    validation: Annotated[int, typer.Option(min=0, help="Clean labels to learn weights by, beyond the others.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 5,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    controls: Annotated[bool, typer.Option(help="Run the controls after the method.")] = True,
+    data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw what became of the first seed's pool.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Folder from which runs that were killed go on.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+) -> None:
+    """Train on few labels and a pool with samples of no class, beside the controls."""
+    from evidentia.cli.semisup import run_semisup
+
+    method = {"uncertainty": uncertainty, "scope": scope and scope.value, "apply": apply and apply.value}
+    settings = {
+        "data": data,
+        "objective": objective,
+        "robust": robust,
+        "ood": ood,
+        "ratio": ratio,
+        "preset": preset.value,
+        "norm": norm and norm.value,
+        "passes": passes and passes.value,
+        "validation": validation,
+        "robust_options": {name: value for name, value in method.items() if value is not None},
+        "data_root": data_root,
+        **({} if updates is None else {"updates": updates}),
+    }
+    files = {"json_file": json, "picture": picture, "checkpoint": checkpoint}
+    run_semisup(settings, range(first_seed, first_seed + seeds), controls=controls, **files)

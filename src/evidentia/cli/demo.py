@@ -21,11 +21,16 @@ from evidentia.experiments.digits_summary import (
     uncertainty_rows,
 )
 from evidentia.experiments.graph_demo import graph_rows, graph_steps
-from evidentia.reports.digits import write_digits_report
+from evidentia.experiments.semisup_demo import moons_demo, moons_steps
+from evidentia.reports.digits import Part, write_digits_report
+from evidentia.reports.semisup_demo import moons_figures
 
 GRAPH_SEEDS = range(3)
 GRAPH_TITLE = "A citation-like graph of 1,500 nodes (AUROC, mean ± sd over 3 graphs)"
 GRAPH_HEADER = ("score", "AUROC", "accuracy")
+MOONS_SEEDS = range(3)
+MOONS_TITLE = "Two moons, 6 labels, half of the pool of no class (mean ± sd over 3 seeds)"
+MOONS_HEADER = ("training", "accuracy", "w_in / w_ood")
 
 
 def run_demo(out: Path, seeds: Sequence[int]) -> None:
@@ -61,7 +66,16 @@ def run_demo(out: Path, seeds: Sequence[int]) -> None:
         nodes = graph_rows(GRAPH_SEEDS, after_each=advance)
     _print_table(console, GRAPH_TITLE, GRAPH_HEADER, nodes)
 
-    files = write_digits_report(runs, out, {GRAPH_TITLE: (GRAPH_HEADER, nodes)})
+    console.rule("[bold]a dirty unlabeled pool: what to learn from, what to throw out?")
+    with _progress("two moons", moons_steps(MOONS_SEEDS)) as advance:
+        moons = moons_demo(MOONS_SEEDS, after_each=advance)
+    _print_table(console, MOONS_TITLE, MOONS_HEADER, moons.rows)
+
+    further = {
+        GRAPH_TITLE: Part(GRAPH_HEADER, nodes),
+        MOONS_TITLE: Part(MOONS_HEADER, moons.rows, moons_figures(moons)),
+    }
+    files = write_digits_report(runs, out, further)
     console.print(f"\nWritten in {time.monotonic() - start:.0f} s:")
     for path in files:
         console.print(f"  {path}", highlight=False)

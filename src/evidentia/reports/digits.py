@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,17 +28,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@dataclass(frozen=True)
+class Part:
+    """What another experiment has for the report: a table, and figures with their captions by file name."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    figures: Mapping[str, tuple[Figure, str]] = field(default_factory=dict)
+
+
 def write_digits_report(
-    runs: Sequence[DigitsRun],
-    folder: Path,
-    further: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
+    runs: Sequence[DigitsRun], folder: Path, further: Mapping[str, Part] | None = None
 ) -> list[Path]:
     """Write the pictures and the report into a folder, and return their paths.
 
     Args:
         runs: what the experiment gave.
         folder: where to; it is made if need be.
-        further: tables of other experiments for the end of the report: header and rows by their title.
+        further: parts of other experiments for the end of the report, by their title.
     """
     figures = {
         "uncertainties": (
@@ -77,9 +85,12 @@ def write_digits_report(
         "Thresholds set on held-out known digits so that 90% of them are accepted.",
     )
     report.figure(*figures["gallery"])
-    for title, (header, rows) in (further or {}).items():
+    for title, part in (further or {}).items():
         report.section(title)
-        report.table(header, rows)
+        report.table(part.header, part.rows)
+        for name, (figure, caption) in part.figures.items():
+            report.figure(figure, caption)
+            figures[name] = (figure, caption)
 
     paths = []
     for name, (figure, _) in figures.items():

@@ -4,7 +4,7 @@ from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation
 from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.clusters import Clusters, kmeans, purity, share
-from evidentia.semisup.data import load_pool
+from evidentia.semisup.data import load_pool, pool_kinds
 from evidentia.semisup.estimator import SemiSupervisedClassifier
 from evidentia.semisup.features import pool_features
 from evidentia.semisup.hypergradient import (
@@ -23,6 +23,7 @@ from evidentia.semisup.moons import two_moons
 from evidentia.semisup.objectives import OBJECTIVES, Consistency, Objective
 from evidentia.semisup.passes import Passes
 from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.regulariser import (
     WeightRegulariser,
     l1_gradient,
@@ -45,6 +46,7 @@ from evidentia.semisup.robust import (
     SelfDistillation,
     Supervised,
 )
+from evidentia.semisup.tasks import CONTROLS, TaskResult, TrainedTask, run_task, train_task
 from evidentia.semisup.training import SemiSupervisedTraining
 from evidentia.semisup.uncertainty import (
     UNCERTAINTIES,
@@ -59,6 +61,7 @@ from evidentia.semisup.weights import SampleWeights
 
 __all__ = [
     "AUGMENTATIONS",
+    "CONTROLS",
     "MLP",
     "NETWORKS",
     "OBJECTIVES",
@@ -98,6 +101,8 @@ __all__ = [
     "SemiSupervisedData",
     "SemiSupervisedTraining",
     "Supervised",
+    "TaskResult",
+    "TrainedTask",
     "WeightAverage",
     "WeightRegulariser",
     "WideResNet",
@@ -112,9 +117,13 @@ __all__ = [
     "meta_gradient",
     "meta_gradient_from",
     "pool_features",
+    "pool_kinds",
     "purity",
+    "run_task",
     "share",
+    "train_task",
     "two_moons",
     "uncertainty_gradient",
     "uncertainty_term",
+    "usual_settings",
 ]

@@ -15,7 +15,7 @@ from evidentia.semisup.digits import digits_images, letters
 from evidentia.semisup.draws import Array, Rows, assemble, draw_rows, enough, generator, ood_kinds, pool_counts
 from evidentia.semisup.image_files import SOURCES, Images, load_images
 from evidentia.semisup.images import ImageSet
-from evidentia.semisup.moons import two_moons
+from evidentia.semisup.moons import MIXED, OOD, two_moons
 from evidentia.semisup.pool import SemiSupervisedData
 
 HELD_OUT = "held-out"
@@ -114,7 +114,7 @@ def load_pool(
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: there is no data set named 'nmist'; choose one of: two-moons, ...
     """
-    known = _name(name)
+    known = known_name(name)
     if unlabeled is not None and pool_size is not None:
         raise EvidentiaError("give unlabeled (samples in distribution) or pool_size (samples in all), not both")
     if known == "two-moons":
@@ -152,7 +152,22 @@ def load_pool(
     )
 
 
-def _name(name: str) -> str:
+def pool_kinds(name: str) -> tuple[str, ...]:
+    """The kinds of OOD that a data set can be had with, the usual one first; "mixed" is a mix of some of them.
+
+    Example:
+        >>> pool_kinds("two-moons")
+        ('faraway', 'boundary', 'random', 'mixed')
+        >>> pool_kinds("svhn")
+        ('held-out',)
+    """
+    known = known_name(name)
+    kinds, mixed = (tuple(OOD), MIXED) if known == "two-moons" else (RECIPES[known].kinds, RECIPES[known].mixed)
+    return (*kinds, "mixed") if mixed else kinds
+
+
+def known_name(name: str) -> str:
+    """The name of a data set as it is spelt here."""
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-") if isinstance(name, str) else name
     wanted = _ALIASES.get(wanted, wanted)
     if wanted not in NAMES:

@@ -179,6 +179,19 @@ class WideResNet(Network):
         super().__init__(input_shape, num_classes, nn.Sequential(*layers), inputs, norm)
 
 
+@NETWORKS.register("wrn-10-1")
+def small_wide_resnet(
+    input_shape: Sequence[int], num_classes: int, norm: Norm = "batch", dropout: float = 0.0
+) -> WideResNet:
+    """A wide residual network of depth 10 and width 1, for machines without an accelerator.
+
+    Example:
+        >>> sum(parameter.numel() for parameter in small_wide_resnet((3, 32, 32), num_classes=6).parameters())
+        77590
+    """
+    return WideResNet(input_shape, num_classes, depth=10, width=1, norm=norm, dropout=dropout)
+
+
 class _Block(nn.Module):
     """Norm, activation and convolution, twice, beside a shortcut."""
 

@@ -1,0 +1,137 @@
+"""`evidentia semisup`: a robust method on a dirty pool, over several seeds, with the controls beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from evidentia.experiments.semisup_published import published_accuracy
+from evidentia.experiments.semisup_runs import PoolRuns
+from evidentia.semisup import pool_kinds
+from evidentia.semisup.data import known_name
+from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED
+
+Row = tuple[str, dict[str, Any]]
+
+
+def run_semisup(
+    settings: dict[str, Any],
+    seeds: Sequence[int],
+    *,
+    json_file: Path | None = None,
+    picture: Path | None = None,
+    checkpoint: Path | None = None,
+    controls: bool = True,
+) -> None:
+    """Run the method, write what it gave, then run the controls and write again; print a table at the end."""
+    settings = _complete(settings)
+    console, notes = Console(), Console(stderr=True)
+    started = 0
+
+    def announce(name: str, seed: int) -> None:
+        nonlocal started
+        started += 1
+        total = runs.trainings if controls else len(seeds)
+        what = settings["robust"] if name == "method" else name
+        notes.print(f"{started}/{total}  {what}, seed {seed}", style="dim", highlight=False)
+
+    runs = PoolRuns(settings, seeds, checkpoint, announce)
+    runs.run_method()
+    if json_file is not None:
+        runs.save(json_file)
+    if picture is not None:
+        _draw(runs, picture)
+    if controls:
+        runs.run_controls()
+        if json_file is not None:
+            runs.save(json_file)
+    _print(console, runs)
+
+
+def _complete(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the names and the share of OOD that are meant."""
+    data = known_name(settings["data"])
+    ood = settings["ood"] or pool_kinds(data)[0]
+    ratio = settings["ratio"]
+    clean = ood == "none" or ratio == 0
+    return {
+        **settings,
+        "data": data,
+        "ood": None if clean else ood,
+        "ratio": None if clean and not ratio else 0.5 if ratio is None else ratio,
+    }
+
+
+def _draw(runs: PoolRuns, path: Path) -> None:
+    from evidentia.reports import pool_picture, save_figure
+
+    data = runs.first.data
+    figure = pool_picture(
+        runs.first.classifier.review(),
+        data.x_unlabeled,
+        labeled=(data.x_labeled, data.y_labeled),
+        title=f"{_task(runs.settings)}, {runs.settings['robust']}, seed {runs.seeds[0]}",
+    )
+    save_figure(figure, path)
+
+
+def _print(console: Console, runs: PoolRuns) -> None:
+    settings, result = runs.settings, runs.method
+    rows: list[Row] = [(settings["robust"], result), *runs.controls.items()]
+    figures = [_published(row[1]["configuration"]) for row in rows]
+    over = f"mean ± sd over {len(runs.seeds)} seeds" if len(runs.seeds) > 1 else "one seed"
+    title = f"{_task(settings)}: accuracy in %, {over}"
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    headings = ["method", "accuracy", *(["published"] if any(figures) else []), "w_in / w_ood", "AUROC", "seconds"]
+    for index, heading in enumerate(headings):
+        dim = "dim" if heading == "published" else None
+        table.add_column(heading, justify="right" if index else "left", style=dim, no_wrap=True)
+    for index, ((name, found), figure) in enumerate(zip(rows, figures, strict=True)):
+        cells = _cells(found, [figure] if any(figures) else [])
+        table.add_row(name, *cells, style=None if index else "bold", end_section=not index)
+    console.print(table)
+    for note in _notes(runs):
+        console.print(note, highlight=False)
+    cost = f"{result['wall_seconds']:.0f} s for the method, {result['peak_memory_bytes'] / 1e6:.0f} MB at most"
+    console.print(cost, style="dim", highlight=False)
+
+
+def _cells(found: dict[str, Any], published: list[str]) -> list[str]:
+    mean, std = found["mean"], found["std"]
+    weights = auroc = ""
+    # Without a method every sample weighs 1.
+    if found["configuration"]["robust"] not in ("none", "supervised"):
+        weights = " / ".join(f"{mean[name]:.2f}" for name in ("w_in", "w_ood") if name in mean)
+        auroc = f"{mean['ood_auroc']:.3f}" if "ood_auroc" in mean else ""
+    accuracy = f"{100 * mean['accuracy']:.1f} ± {100 * std['accuracy']:.1f}"
+    return [accuracy, *published, weights, auroc, f"{mean['seconds']:.1f}"]
+
+
+def _published(configuration: dict[str, Any]) -> str:
+    if configuration.get("validation_use") == "labeled":
+        return ""
+    parts = ("data", "objective", "robust", "ood", "ratio", "norm", "passes")
+    figure = published_accuracy(*(configuration[part] for part in parts))
+    return "" if figure is None else f"{figure.value:.1f}"
+
+
+def _notes(runs: PoolRuns) -> list[str]:
+    """Which labels and updates there were."""
+    data, extra = runs.first.data, runs.settings["validation"]
+    labeled, updates = len(data.y_labeled), runs.first.result.updates
+    notes = [f"labels: {labeled} to train on, {extra or 'none'} for validation; updates: {updates:,}"]
+    if ALL_LABELS in runs.controls:
+        notes.append(f"{ALL_LABELS}: trained on the {labeled} and on the {extra} for validation")
+    if COMPUTE_MATCHED in runs.controls:
+        more = runs.controls[COMPUTE_MATCHED]["mean"]["updates"]
+        notes.append(f"{COMPUTE_MATCHED}: the plain objective with {more:,.0f} updates, in the time of the method")
+    return notes
+
+
+def _task(settings: dict[str, Any]) -> str:
+    dirt = f"{settings['ratio']:.0%} {settings['ood']}" if settings["ood"] else "a clean pool"
+    return f"{settings['data']}, {dirt}, {settings['objective']}"

@@ -1,0 +1,274 @@
+"""One training on a dirty pool, scored: the method that is asked for, and the controls that it is to be measured by."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.data import load_pool
+from evidentia.semisup.estimator import SemiSupervisedClassifier
+from evidentia.semisup.objectives import Objective
+from evidentia.semisup.passes import Norm, Order
+from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.presets import Preset, usual_settings
+from evidentia.semisup.robust import ROBUST, Robust
+
+ValidationUse: TypeAlias = Literal["clean", "labeled", "none"]
+
+ALL_LABELS = "supervised, all"
+COMPUTE_MATCHED = "compute-matched"
+_PLAIN: dict[str, Any] = {"robust": "none", "robust_options": {}, "validation_use": "none"}
+
+CONTROLS: dict[str, dict[str, Any]] = {
+    "supervised": {"robust": "supervised", "robust_options": {}, "validation_use": "none"},
+    "no BN": {**_PLAIN, "norm": "none", "passes": None},
+    "concatenated BN": {**_PLAIN, "norm": "batch", "passes": "concat"},
+    "separate BN": {**_PLAIN, "norm": "batch", "passes": "separate"},
+    "frozen BN": {**_PLAIN, "norm": "frozen", "passes": "separate"},
+    "oracle": {"robust": "oracle", "robust_options": {}, "validation_use": "none"},
+    ALL_LABELS: {"robust": "supervised", "robust_options": {}, "validation_use": "labeled"},
+    COMPUTE_MATCHED: _PLAIN,
+}
+"""What a robust method is measured by, as settings of `run_task` that take the place of the method's own.
+
+"supervised" leaves the pool out and "oracle" knows the truth, both with the method's batch norm. The four in between
+are the plain objective, with every treatment of batch norm. None of them uses validation labels but "supervised, all",
+which trains on them. "compute-matched" is the plain objective with as many updates as the method has time for
+(`matched_updates`).
+"""
+
+# Weighted batch norm is a part of the thesis' methods; to the others weights come in another way.
+_WEIGHTED = ("meta", "ift")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What one seed gave.
+
+    Attributes:
+        accuracy: share of right labels in the test.
+        w_in: mean weight of the pool's samples in distribution; None if the pool is left out.
+        w_ood: mean weight of those out of distribution; None also if there are none.
+        ood_auroc: how well 1 - w tells them apart, as area under the ROC curve.
+        labels: how many labels were used, those for validation included.
+        updates: steps of the optimiser.
+        seconds: wall time of training, with that of earlier sittings if it was broken off.
+    """
+
+    accuracy: float
+    w_in: float | None
+    w_ood: float | None
+    ood_auroc: float | None
+    labels: int
+    updates: int
+    seconds: float
+
+    def metrics(self) -> dict[str, float]:
+        """What is known of these, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class TrainedTask:
+    """A training with everything that it left: the classifier, the data and how well it went."""
+
+    classifier: SemiSupervisedClassifier
+    data: SemiSupervisedData
+    result: TaskResult
+
+
+def run_task(data: str | SemiSupervisedData, *args: Any, **settings: Any) -> TaskResult:
+    """Train on a dirty pool and score it; arguments are those of `train_task`.
+
+    Example:
+        >>> result = run_task("two-moons", "pi-model", "oracle", ood="faraway", ratio=0.5, updates=50, progress=False)
+        >>> result.labels, result.w_in, result.w_ood, result.ood_auroc
+        (6, 1.0, 0.0, 1.0)
+    """
+    return train_task(data, *args, **settings).result
+
+
+def train_task(
+    data: str | SemiSupervisedData,
+    objective: str | Objective = "fixmatch",
+    robust: str | Robust = "uncertainty",
+    ood: str | None = None,
+    ratio: float | None = None,
+    seed: int = 0,
+    *,
+    preset: Preset = "quick",
+    norm: Norm | None = None,
+    passes: Order | None = None,
+    validation: int = 0,
+    validation_use: ValidationUse = "clean",
+    robust_options: Mapping[str, Any] | None = None,
+    data_root: Path | str | None = None,
+    checkpoint: Path | str | None = None,
+    **options: Any,
+) -> TrainedTask:
+    """Train on a dirty pool by the usual settings, and score it.
+
+    Args:
+        data: a data set of `evidentia.semisup.load_pool`, or data with a test.
+        objective: what unlabeled samples cost.
+        robust: how they are weighed.
+        ood: kind of OOD in the pool, None for a clean one.
+        ratio: share of OOD in the pool.
+        seed: draws the data, and fixes the training.
+        preset: see `usual_settings`.
+        norm: "none", "batch", "frozen" or "weighted"; by default "weighted" for the thesis' methods and else "batch".
+        passes: "concat" or "separate"; see `evidentia.semisup.SemiSupervisedTraining`.
+        validation: clean labels beyond the labeled ones.
+        validation_use: what is done with them: "clean", weights are learnt by them; "labeled", the network is trained
+            on them; "none", they lie idle, so that the pool is that of the other two.
+        robust_options: settings of the robust method, by name.
+        data_root: a folder with the data sets.
+        checkpoint: a file from which a run that was broken off goes on.
+        options: settings of `SemiSupervisedClassifier` that take the place of the usual ones.
+
+    Raises:
+        EvidentiaError: if something is not there, or does not go with the rest.
+    """
+    drawn = _data(data, ood, ratio, seed, validation, data_root)
+    drawn = _with_validation(drawn, validation_use)
+    settings = {**usual_settings(drawn.name, objective, preset), "seed": seed, "norm": norm or usual_norm(robust)}
+    settings["unlabeled_batch"] = min(settings["unlabeled_batch"], len(drawn.x_unlabeled))
+    settings |= {"passes": passes, **options}
+    clf = SemiSupervisedClassifier(robust=robust_method(robust, robust_options), **settings, checkpoint=checkpoint)
+    clock = _Clock(clf.settings.checkpoint)
+    clf.fit(drawn)
+    seconds = clock.seconds
+    found = clf.review().summary() if clf.robust.uses_pool else {}
+    right = clf.predict(drawn.x_test).labels == drawn.y_test
+    result = TaskResult(
+        accuracy=float(right.double().mean()),
+        w_in=found.get("w_in"),
+        w_ood=found.get("w_ood"),
+        ood_auroc=found.get("auroc"),
+        labels=len(drawn.y_labeled) + drawn.extra_labels,
+        updates=clf.settings.updates,
+        seconds=seconds,
+    )
+    return TrainedTask(clf, drawn, result)
+
+
+def usual_norm(robust: str | Robust) -> Norm:
+    """The batch norm that goes with a robust method.
+
+    Example:
+        >>> usual_norm("meta"), usual_norm("uncertainty")
+        ('weighted', 'batch')
+    """
+    weighted = (
+        robust in _WEIGHTED if isinstance(robust, str) else any(type(robust) is ROBUST[name] for name in _WEIGHTED)
+    )
+    return "weighted" if weighted else "batch"
+
+
+def robust_method(robust: str | Robust, options: Mapping[str, Any] | None = None) -> Robust:
+    """A robust method with settings of its own.
+
+    Example:
+        >>> robust_method("meta", {"scope": "full"}).scope
+        'full'
+        >>> robust_method("none", {"scope": "full"})
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the robust method 'none' has no setting 'scope'; it has none
+    """
+    options = dict(options or {})
+    if isinstance(robust, Robust):
+        if options:
+            raise EvidentiaError("a robust method that is built already takes no robust_options; build it with them")
+        return robust
+    kind: Any = ROBUST[robust]
+    known = [entry.name for entry in fields(kind) if entry.init]
+    if unknown := [name for name in options if name not in known]:
+        has = f"these: {', '.join(known)}" if known else "none"
+        raise EvidentiaError(f"the robust method {robust!r} has no setting {unknown[0]!r}; it has {has}")
+    method: Robust = kind(**options)
+    return method
+
+
+def base_control(norm: Norm, passes: Order | None = None) -> str:
+    """The control that is the plain objective with a method's batch norm, or its unweighted like.
+
+    Example:
+        >>> base_control("weighted"), base_control("batch", "separate"), base_control("none")
+        ('concatenated BN', 'separate BN', 'no BN')
+    """
+    if norm in ("none", "frozen"):
+        return "no BN" if norm == "none" else "frozen BN"
+    return "separate BN" if passes == "separate" else "concatenated BN"
+
+
+def matched_updates(updates: int, method_seconds: float, base_seconds: float) -> int:
+    r"""How many updates the plain objective makes in a method's time: $\lceil n \max(1, t_m / t_b) \rceil$.
+
+    Args:
+        updates: n, of both.
+        method_seconds: wall time of the method.
+        base_seconds: wall time of the plain objective (`base_control`).
+
+    Example:
+        >>> matched_updates(1000, 17.0, 10.0), matched_updates(1000, 9.0, 10.0)
+        (1700, 1000)
+    """
+    return math.ceil(updates * max(1.0, method_seconds / base_seconds))
+
+
+def _data(
+    data: str | SemiSupervisedData,
+    ood: str | None,
+    ratio: float | None,
+    seed: int,
+    validation: int,
+    data_root: Path | str | None,
+) -> SemiSupervisedData:
+    if isinstance(data, str):
+        return load_pool(data, ood, ratio, seed, validation=validation, data_root=data_root)
+    if ood is not None or ratio is not None or validation or data_root is not None:
+        raise EvidentiaError("data that is there already brings its OOD and validation; give it alone")
+    if not len(data.y_test):
+        raise EvidentiaError("a task is scored on a test, and the data has none; give x_test and y_test")
+    return data
+
+
+def _with_validation(data: SemiSupervisedData, use: ValidationUse) -> SemiSupervisedData:
+    if use not in ("clean", "labeled", "none"):
+        raise EvidentiaError(f"validation_use must be 'clean', 'labeled' or 'none', got {use!r}")
+    if use == "clean" or not data.extra_labels:
+        return data
+    without = replace(data, x_validation=data.x_validation[:0], y_validation=data.y_validation[:0])
+    if use == "none":
+        return without
+    return replace(
+        without,
+        x_labeled=torch.cat([data.x_labeled, data.x_validation]),
+        y_labeled=torch.cat([data.y_labeled, data.y_validation]),
+    )
+
+
+class _Clock:
+    """Wall time of a run; of one that is broken off, that up to the last checkpoint of each sitting is kept."""
+
+    def __init__(self, checkpoint: Path | None) -> None:
+        self._start, self._earlier = time.time(), 0.0
+        if checkpoint is None:
+            return
+        file = checkpoint.with_suffix(".seconds")
+        if checkpoint.exists() and file.exists():
+            earlier, start = map(float, file.read_text().split())
+            self._earlier = earlier + max(0.0, checkpoint.stat().st_mtime - start)
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{self._earlier} {self._start}")
+
+    @property
+    def seconds(self) -> float:
+        return self._earlier + time.time() - self._start

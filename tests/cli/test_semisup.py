@@ -1,0 +1,151 @@
+"""`evidentia semisup` on built-in data."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from evidentia.cli import app
+from evidentia.experiments import semisup_runs
+from evidentia.semisup import CONTROLS
+
+runner = CliRunner()
+TINY = ["two-moons", "--objective", "pi-model", "--updates", "4"]
+
+
+def run(*options: str, robust: str = "none") -> Any:
+    return runner.invoke(app, ["semisup", *TINY, "--robust", robust, *options])
+
+
+def test_it_prints_method_and_controls_and_writes_every_figure(tmp_path: Path) -> None:
+    file, picture = tmp_path / "out.json", tmp_path / "pool.png"
+    result = run("--seeds", "2", "--first-seed", "3", "--json", str(file), "--picture", str(picture), robust="oracle")
+    assert result.exit_code == 0, result.output
+    shown = ("supervised", "no BN", "concatenated BN", "separate BN", "frozen BN", "oracle", "compute-matched")
+    for word in (*shown, "w_in / w_ood", "AUROC", "seconds", "labels: 6 to train on, none for validation"):
+        assert word in result.stdout
+    assert "two-moons, 50% faraway, pi-model" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    saved = json.loads(file.read_text())
+    assert saved["seeds"] == [3, 4]
+    assert saved["configuration"]["robust"] == "oracle"
+    assert saved["configuration"]["ratio"] == 0.5
+    assert 0 < saved["mean"]["accuracy"] <= 1
+    assert saved["mean"]["w_ood"] == 0
+    assert len(saved["metrics"]) == 2
+    assert {"std", "wall_seconds", "cpu_seconds", "peak_memory_bytes", "evidentia_version"} <= set(saved)
+    assert list(saved["controls"]) == list(shown)
+    for name in shown:
+        assert saved["controls"][name]["mean"]["accuracy"] > 0
+    assert saved["controls"]["compute-matched"]["mean"]["updates"] >= 4
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path) not in file.read_text()
+
+
+def test_the_methods_figures_are_written_before_the_controls_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "out.json"
+
+    def stop(runs: semisup_runs.PoolRuns) -> None:
+        assert "controls" not in json.loads(file.read_text())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(semisup_runs.PoolRuns, "run_controls", stop)
+    run("--seeds", "1", "--json", str(file))
+    assert json.loads(file.read_text())["mean"]["accuracy"] > 0
+
+
+def test_no_controls(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    result = run("--seeds", "1", "--no-controls", "--json", str(file))
+    assert result.exit_code == 0
+    assert "frozen BN" not in result.stdout
+    assert "controls" not in json.loads(file.read_text())
+
+
+def test_validation_labels_are_counted_and_have_a_control_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    options = ["--ood", "boundary", "--validation", "12", "--scope", "full", "--seeds", "1", "--json", str(file)]
+    result = run(*options, robust="meta")
+    assert result.exit_code == 0, result.output
+    assert "labels: 6 to train on, 12 for validation" in result.stdout
+    saved = json.loads(file.read_text())
+    assert saved["configuration"]["norm"] == "weighted"
+    assert saved["configuration"]["robust_options"] == {"scope": "full"}
+    assert saved["mean"]["labels"] == 18
+    labels = {name: entry["mean"]["labels"] for name, entry in saved["controls"].items()}
+    assert labels == {name: 18 if name == "supervised, all" else 6 for name in CONTROLS}
+
+
+def test_the_published_figure_stands_beside_ours() -> None:
+    output = runner.invoke(app, ["semisup", "two-moons", "--objective", "vat", "--robust", "none", "--updates", "2",
+                                 "--ratio", "0.25", "--seeds", "1"]).stdout  # fmt: skip
+    published = dict(re.findall(r"│ ([a-zBN ]+?) +│ +\S+ ± \S+ │ +(\S+) │", output))
+    assert published == {"supervised": "84.4", "no BN": "100.0", "separate BN": "60.7", "frozen BN": "89.7"}
+    assert "published" not in run("--seeds", "1").stdout
+
+
+def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, file = tmp_path / "runs", tmp_path / "out.json"
+    options = ("--seeds", "1", "--checkpoint", str(folder), "--json", str(file))
+    assert run(*options, robust="oracle").exit_code == 0
+    first = json.loads(file.read_text())
+    assert (folder / "method-0.safetensors").exists()
+    assert (folder / "separate-bn-0.jsonl").exists()
+
+    def no_update(*_: Any) -> None:
+        raise AssertionError("everything was trained before")
+
+    monkeypatch.setattr("evidentia.semisup.training.Training._update", no_update)
+    assert run(*options, robust="oracle").exit_code == 0
+    again = json.loads(file.read_text())
+    for part in ("accuracy", "w_in", "updates"):
+        assert again["mean"][part] == first["mean"][part]
+        for name, entry in first["controls"].items():
+            assert again["controls"][name]["mean"].get(part) == entry["mean"].get(part)
+
+
+def test_a_clean_pool() -> None:
+    for options in (("--ood", "none"), ("--ratio", "0")):
+        result = run(*options, "--seeds", "1", "--no-controls")
+        assert result.exit_code == 0, result.output
+        assert "two-moons, a clean pool" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["two-moon"], "there is no data set named 'two-moon'"),
+        (["two-moons", "--ood", "cats"], "has no OOD named 'cats'"),
+        (["two-moons", "--ratio", "1"], "must be at least 0 and below 1, got 1.0"),
+        (["two-moons", "--ood", "none", "--ratio", "0.5"], "needs a kind of OOD"),
+        (["two-moons", "--objective", "vatt"], "no semi-supervised objective named 'vatt'"),
+        (["two-moons", "--robust", "metta"], "no robust method named 'metta'"),
+        (["two-moons", "--robust", "none", "--scope", "full"], "'none' has no setting 'scope'"),
+        (["two-moons", "--uncertainty", "guess"], "no uncertainty of the pool named 'guess'"),
+        (["two-moons", "--norm", "frozen", "--passes", "concat"], "needs passes 'separate'"),
+        (["mnist", "--data-root", "nowhere"], "data_root must be a folder"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        app(["semisup", *arguments, "--seeds", "1", "--updates", "1"])
+    assert stopped.value.code == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    "options", [["--norm", "layer"], ["--seeds", "0"], ["--preset", "slow"], ["--validation", "-1"]]
+)
+def test_bad_options_are_refused_before_any_work(options: list[str]) -> None:
+    assert runner.invoke(app, ["semisup", "two-moons", *options]).exit_code == 2
