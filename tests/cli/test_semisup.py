@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evidentia import EvidentiaError
 from evidentia.cli import app
+from evidentia.cli.semisup import named_values
 from evidentia.experiments import semisup_runs
 from evidentia.semisup import CONTROLS
+from evidentia.semisup.tasks import robust_method
 
 runner = CliRunner()
 TINY = ["two-moons", "--objective", "pi-model", "--updates", "4"]
@@ -149,3 +152,12 @@ def test_bad_input_is_told_in_a_sentence(
 )
 def test_bad_options_are_refused_before_any_work(options: list[str]) -> None:
     assert runner.invoke(app, ["semisup", "two-moons", *options]).exit_code == 2
+
+
+def test_any_setting_of_the_robust_method_can_be_given() -> None:
+    given = ["clusters=50", "scope=full", "joint=true", 'regulariser={"uncertainty": 0}']
+    method = robust_method("meta", named_values(given))
+    assert (method.clusters, method.scope, method.joint, method.regulariser.uncertainty) == (50, "full", True, 0)
+    for wrong in ("clusters", "=3", ""):
+        with pytest.raises(EvidentiaError, match="name=value"):
+            named_values([wrong])

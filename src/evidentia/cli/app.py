@@ -161,6 +161,10 @@ def semisup(
     uncertainty: Annotated[str | None, typer.Option(help="Of the robust method: pu, kernel, evidential …")] = None,
     scope: Annotated[_Scope | None, typer.Option(help="Of the robust method: the last layer, or all.")] = None,
     apply: Annotated[_Apply | None, typer.Option(help="Of the robust method: weigh losses, or draws.")] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the robust method: clusters=50 …"),
+    ] = None,
     validation: Annotated[int, typer.Option(min=0, help="Clean labels to learn weights by, beyond the others.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
@@ -171,9 +175,10 @@ def semisup(
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """Train on few labels and a pool with samples of no class, beside the controls."""
-    from evidentia.cli.semisup import run_semisup
+    from evidentia.cli.semisup import named_values, run_semisup
 
     method = {"uncertainty": uncertainty, "scope": scope and scope.value, "apply": apply and apply.value}
+    method |= named_values(setting or [])
     settings = {
         "data": data,
         "objective": objective,

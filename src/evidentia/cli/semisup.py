@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.semisup import pool_kinds
@@ -50,6 +52,25 @@ def run_semisup(
         if json_file is not None:
             runs.save(json_file)
     _print(console, runs)
+
+
+def named_values(given: Sequence[str]) -> dict[str, Any]:
+    """Settings of the form `name=value`, with values that are JSON or else names.
+
+    Example:
+        >>> named_values(["clusters=50", "scope=full", "joint=true"])
+        {'clusters': 50, 'scope': 'full', 'joint': True}
+    """
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise EvidentiaError(f"a setting is given as name=value, such as clusters=50, got {each!r}")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
 
 
 def _complete(settings: dict[str, Any]) -> dict[str, Any]:
