@@ -36,6 +36,7 @@ bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/semisup.py
+	$(BIN)/python benchmarks/events.py
 
 ci: test lint docs  ## what the continuous integration runs
 

@@ -2,10 +2,15 @@
 
 from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
 from evidentia.events.audio_files import read_audio
+from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.ava import load_ava, read_ava, read_ava_actions
 from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
 from evidentia.events.clips import SEGMENT, Clip, Event, clip_labels, event_truth
 from evidentia.events.data import load_clips
+from evidentia.events.detections import ANY, Detection
+from evidentia.events.estimator import EventDetector
+from evidentia.events.evidence import beta_parameters, segment_loss
+from evidentia.events.fitting import SegmentBeta, Tuning
 from evidentia.events.front_end import LogMel, LogMelStream, mel_filters
 from evidentia.events.fusion import (
     BC,
@@ -24,6 +29,7 @@ from evidentia.events.fusion import (
     beta_from_probability,
     make_head,
 )
+from evidentia.events.inputs import SeriesInputs, SoundInputs
 from evidentia.events.models import (
     CRNN,
     NETWORKS,
@@ -38,15 +44,20 @@ from evidentia.events.models import (
     TemporalNetwork,
     make_network,
 )
+from evidentia.events.onnx import OnnxEngine, export_onnx
 from evidentia.events.onset_weights import onset_weights
 from evidentia.events.series import read_series
 from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
 from evidentia.events.state import FrontEndState, NetworkState
+from evidentia.events.stream import DetectorStream, push_many
 from evidentia.events.synthetic import synthetic_clips
+from evidentia.events.training import EventTraining
+from evidentia.events.triggers import Trigger
 from evidentia.events.waveforms import WAVEFORMS
 
 __all__ = [
+    "ANY",
     "BC",
     "CRNN",
     "DESED_CLASSES",
@@ -62,15 +73,20 @@ __all__ = [
     "ACARHead",
     "AIAHead",
     "AleatoricFilter",
+    "Augmentation",
     "Calibration",
     "Clip",
     "Conformer",
+    "Detection",
+    "DetectorStream",
     "DualDNN",
     "DualParts",
     "EntropyFilter",
     "EpistemicFilter",
     "Event",
+    "EventDetector",
     "EventNetwork",
+    "EventTraining",
     "FrontEndState",
     "Fusion",
     "FusionHead",
@@ -79,19 +95,28 @@ __all__ = [
     "LogMelStream",
     "NetworkState",
     "OfflineCRNN",
+    "OnnxEngine",
     "OnsetWarning",
     "Ontology",
     "PhaseI",
     "Seed",
+    "SegmentBeta",
+    "SeriesAugmentation",
+    "SeriesInputs",
     "SlowFastHead",
     "Sound",
+    "SoundInputs",
     "TemporalNetwork",
+    "Trigger",
+    "Tuning",
     "beta_from_probability",
+    "beta_parameters",
     "bouts",
     "calibrate",
     "clip_labels",
     "esc50_soundscapes",
     "event_truth",
+    "export_onnx",
     "load_ava",
     "load_clips",
     "load_esc50",
@@ -102,12 +127,14 @@ __all__ = [
     "mel_filters",
     "mix_soundscapes",
     "onset_weights",
+    "push_many",
     "quiet_thresholds",
     "read_audio",
     "read_ava",
     "read_ava_actions",
     "read_series",
     "read_strong_labels",
+    "segment_loss",
     "sensitivity",
     "synthetic_clips",
 ]

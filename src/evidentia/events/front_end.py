@@ -25,6 +25,8 @@ from evidentia.events.state import FrontEndState
 
 # Windows that are transformed at once: bounds the memory of very long pieces.
 _BLOCK = 4096
+# From so many windows on, the mel matrix is applied in blocks.
+_MANY = 64
 
 
 def mel_filters(
@@ -113,6 +115,7 @@ class LogMel(nn.Module):
         # Both follow from the settings: files of weights need not hold them.
         self.register_buffer("window", hann.to(kind), persistent=False)
         self.register_buffer("filters", mel_filters(sample_rate, window, mels, f_min, f_max).to(kind), persistent=False)
+        self._blocks = [_extent(self.filters, first, min(first + 32, mels)) for first in range(0, mels, 32)]
 
     def forward(self, samples: Tensor) -> Tensor:
         """Causal frames of whole sounds, shape `(..., samples)` to `(..., samples // hop, mels)`."""
@@ -154,6 +157,19 @@ class LogMel(nn.Module):
         frames = self._frames(joined) if count else joined.new_zeros(len(joined), 0, self.mels)
         return frames, FrontEndState(joined[:, count * self.hop :], state.frames + count).compact()
 
+    def advance(self, samples: Tensor, tail: Tensor) -> tuple[Tensor, Tensor]:
+        """Frames of whole hops and the samples that later ones need: `step` without checks, for hot loops.
+
+        Args:
+            samples: finite, of the dtype of the front end, shape `(B, h * hop)`.
+            tail: the `window - hop` samples before them, zeros where a stream begins.
+
+        Returns:
+            Frames of shape `(B, h, mels)`, and the tail for the next samples.
+        """
+        joined = torch.cat([tail, samples], dim=1)
+        return self._frames(joined), joined[:, -self._overlap :].clone()
+
     def restore(self, tensors: Mapping[str, Tensor]) -> FrontEndState:
         """The state of `to_dict`, checked to be one of this front end."""
         state = FrontEndState.from_dict(tensors)
@@ -193,7 +209,14 @@ class LogMel(nn.Module):
     def _log_mel(self, windows: Tensor) -> Tensor:
         spectrum = torch.fft.rfft(windows * self.window)
         power = spectrum.real.square() + spectrum.imag.square()
-        return 10 * torch.log10((power @ self.filters).clamp(min=self.floor))
+        return 10 * torch.log10(self._mel_power(power).clamp(min=self.floor))
+
+    def _mel_power(self, power: Tensor) -> Tensor:
+        if power.shape[:-1].numel() < _MANY:
+            return power @ self.filters
+        # Almost all of the matrix is zeros: neighbouring filters look at few neighbouring frequencies.
+        parts = [power[..., low:high] @ self.filters[low:high, first:last] for low, high, first, last in self._blocks]
+        return torch.cat(parts, dim=-1)
 
 
 class LogMelStream:
@@ -231,6 +254,12 @@ class LogMelStream:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where `state_dict` was asked for."""
         self.state = self.front_end.restore({name: tensor.clone() for name, tensor in state.items()})
+
+
+def _extent(filters: Tensor, first: int, last: int) -> tuple[int, int, int, int]:
+    """The frequencies, from and to, that the filters from `first` to `last` look at; and these two."""
+    bins = filters[:, first:last].any(1).nonzero().flatten().tolist() or [0]
+    return bins[0], bins[-1] + 1, first, last
 
 
 def _mel(hertz: float) -> float:

@@ -103,7 +103,7 @@ def train_network(
     batches = _batches(graph, data, settings, others=prior is not None or teacher is not None)
     step = _Step(network, method, data, settings.prior_weight, prior, teacher, spread)
     with progress_bar(method.summary, settings.epochs, done=state.epoch, shown=settings.progress) as advance:
-        while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
+        while state.epoch < settings.epochs and not state.out_of_patience(settings.patience):
             losses = []
             with seeded(settings.seed, state.epoch, data.y.device):
                 network.train()
@@ -120,7 +120,7 @@ def train_network(
             if not all(math.isfinite(value) for value in record.values()):
                 raise EvidentiaError(f"the loss became NaN or infinite in epoch {state.epoch}; lower the learning rate")
             state.finish_epoch(record)
-            finished = state.epoch == settings.epochs or _out_of_patience(state, settings.patience)
+            finished = state.epoch == settings.epochs or state.out_of_patience(settings.patience)
             if checkpoint is not None and (finished or state.epoch % _SAVE_EVERY == 0):
                 state.save(checkpoint, fingerprint)
             advance(state.epoch, f"loss {record['loss']:.4f}")
@@ -203,7 +203,3 @@ def _optimizer(network: Backbone, settings: GraphTraining) -> torch.optim.Optimi
     rest = [parameter for parameter in network.parameters() if id(parameter) not in known]
     groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": settings.weight_decay}]
     return torch.optim.Adam([*groups, {"params": rest}] if rest else groups, lr=settings.learning_rate)
-
-
-def _out_of_patience(state: Checkpoint, patience: int | None) -> bool:
-    return patience is not None and state.epochs_since_best >= patience

@@ -27,10 +27,9 @@ class Checkpoint:
         self.best_epoch = 0
         self._best: dict[str, Tensor] = {}
 
-    @property
-    def epochs_since_best(self) -> int:
-        """How many epochs ago the validation loss was lowest."""
-        return self.epoch - self.best_epoch
+    def out_of_patience(self, patience: int | None) -> bool:
+        """Whether the validation loss was lowest so many epochs ago; without patience, never."""
+        return patience is not None and self.epoch - self.best_epoch >= patience
 
     def finish_epoch(self, record: dict[str, float]) -> None:
         """Note what an epoch gave, and keep its weights if its validation loss is the lowest so far."""

@@ -87,7 +87,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
 
     try:
         with progress_bar("training", settings.epochs, done=state.epoch, shown=settings.progress) as advance:
-            while state.epoch < settings.epochs and not _out_of_patience(state, settings.patience):
+            while state.epoch < settings.epochs and not state.out_of_patience(settings.patience):
                 for group in optimizer.param_groups:
                     group["lr"] = settings.rate_at(state.epoch)
                 # All randomness of an epoch follows from the seed and its number, so it can be taken up anywhere.
@@ -185,7 +185,3 @@ def _size_head(model: EvidentialClassifier, dataset: Any, device: torch.device) 
     inputs, _ = next(iter(DataLoader(dataset, 1)))
     with evaluating(model), torch.no_grad():
         model(inputs.to(device))
-
-
-def _out_of_patience(state: Checkpoint, patience: int | None) -> bool:
-    return patience is not None and state.epochs_since_best >= patience

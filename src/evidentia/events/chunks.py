@@ -1,0 +1,84 @@
+"""Chunks of a stream as they come, from sound cards, files and sensors, as float32 samples."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+
+Samples: TypeAlias = npt.NDArray[np.float32]
+
+# More channels of sound than this are taken for a mistake of the order of dimensions.
+_MOST_CHANNELS = 8
+# The middle and the full scale of whole numbers.
+_PCM: dict[str, tuple[float, float]] = {
+    "int8": (0.0, 128.0),
+    "uint8": (128.0, 128.0),
+    "int16": (0.0, 32_768.0),
+    "int32": (0.0, 2_147_483_648.0),
+}
+
+
+def sound_samples(given: Any) -> Samples:
+    """Sound as float32, `(n,)`: floats as they are, whole numbers by their full scale, channels averaged.
+
+    Example:
+        >>> sound_samples(np.array([[16384, 0], [-32768, -32768]], dtype=np.int16))
+        array([ 0.25, -1.  ], dtype=float32)
+    """
+    array = _as_array(given)
+    if array.dtype.kind in "iu":
+        if array.dtype.name not in _PCM:
+            raise EvidentiaError(
+                f"whole numbers of type {array.dtype.name} have no known full scale; give sound as floats in [-1, 1], "
+                f"or as one of: {', '.join(_PCM)}"
+            )
+        middle, scale = _PCM[array.dtype.name]
+        array = (array.astype(np.float64) - middle) / scale
+    samples = _as_float32(array)
+    if samples.ndim == 2 and 1 <= samples.shape[1] <= _MOST_CHANNELS:
+        samples = samples[:, 0] if samples.shape[1] == 1 else samples.mean(1, dtype=np.float32)
+    if samples.ndim != 1:
+        raise EvidentiaError(
+            f"sound must have shape (n,) or (n, channels) with at most {_MOST_CHANNELS} channels, got "
+            f"{samples.shape}; transpose sound that has its channels first"
+        )
+    return samples
+
+
+def series_samples(given: Any, channels: int) -> Samples:
+    """A piece of a series as float32, `(n, channels)`; `(n,)` will do with one channel.
+
+    Example:
+        >>> series_samples([[1, 2], [3, 4]], channels=2)
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    samples = _as_float32(_as_array(given))
+    if samples.ndim == 1 and (channels == 1 or not samples.size):
+        samples = samples.reshape(-1, channels)
+    if samples.ndim != 2 or samples.shape[1] != channels:
+        raise EvidentiaError(f"this series has samples of shape (n, {channels}), got {samples.shape}")
+    return samples
+
+
+def _as_array(given: Any) -> npt.NDArray[Any]:
+    try:
+        array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EvidentiaError(f"samples must be an array, a tensor or a list of numbers: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise EvidentiaError(f"samples must be real numbers, got {array.dtype}")
+    return array
+
+
+def _as_float32(array: npt.NDArray[Any]) -> Samples:
+    if array.dtype == np.float32:
+        return array
+    # Beyond float32 lies infinity, which is dealt with as such; so are NaN of several channels.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(array, dtype=np.float32)

@@ -1,0 +1,276 @@
+"""What a detector takes in: sound, through the log-mel front end, or any multivariate series as it is.
+
+Both give frames of whole clips (`frames`) and of streams (`start`, `advance`). A stream is always advanced by exactly
+one segment of samples, whatever the pieces it came in, so that not even rounding depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.settings import Settings
+from evidentia.events.chunks import Samples, series_samples, sound_samples
+from evidentia.events.clips import Clip
+from evidentia.events.front_end import LogMel
+
+
+class Cleaned(NamedTuple):
+    """A segment of some streams with nothing in it that a network cannot take."""
+
+    block: Tensor
+    """The samples, shape `(B, n)` or `(B, n, channels)`."""
+    invalid: Tensor | None
+    """How many of them were NaN or infinite, shape `(B,)`, int64; None if none were."""
+    clipped: Tensor | None
+    """How many were beyond full scale; None if none were."""
+
+
+class Inputs(Settings, ABC):
+    """What sound and series have in common."""
+
+    segment: int = Field(default=4, ge=1)
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Numbers a frame."""
+
+    @property
+    @abstractmethod
+    def hop(self) -> int:
+        """Samples from frame to frame."""
+
+    @property
+    @abstractmethod
+    def sample_rate(self) -> float:
+        """Samples a second."""
+
+    @property
+    @abstractmethod
+    def sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample: `()` for sound, `(channels,)` for a series."""
+
+    @abstractmethod
+    def frames(self, clip: Clip) -> Tensor:
+        """The frames of a whole clip, `(T, features)`, float32; offline."""
+
+    @abstractmethod
+    def start(self) -> dict[str, Tensor]:
+        """What is remembered of one stream that has not begun."""
+
+    @abstractmethod
+    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+        """A segment of some streams without NaN, infinite or out-of-scale samples."""
+
+    @abstractmethod
+    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The frames `(B, segment, features)` of one cleaned segment of B streams, and what to remember of it."""
+
+    @abstractmethod
+    def as_samples(self, given: Any) -> Samples:
+        """A chunk as float32 samples, `(n,)` or `(n, channels)`, from arrays, tensors or lists."""
+
+    @property
+    def step(self) -> int:
+        """Samples a segment."""
+        return self.segment * self.hop
+
+    @property
+    def seconds(self) -> float:
+        """The length of a segment."""
+        return self.step / self.sample_rate
+
+    def check_clip(self, clip: Clip) -> None:
+        """Require a clip of this rate, and of these channels."""
+        if not math.isclose(clip.rate, self.sample_rate, rel_tol=1e-6):
+            raise EvidentiaError(
+                f"{clip.name} has {clip.rate:g} samples a second and the detector takes {self.sample_rate:g}; resample "
+                "it first (read_audio(path, rate=...) does for files)"
+            )
+
+    @classmethod
+    def for_clip(
+        cls, clip: Clip, segment: int | None, centred: bool, sound: bool | None = None
+    ) -> SoundInputs | SeriesInputs:
+        """The usual inputs for clips like this one: sound if it has one channel at 4 kHz or more."""
+        is_sound = clip.channels == 1 and clip.rate >= 4000 if sound is None else sound
+        if is_sound:
+            if clip.rate != int(clip.rate):
+                raise EvidentiaError(f"sound needs a whole number of samples a second, got {clip.rate:g}")
+            # A segment is as long in seconds at any rate: 64 ms.
+            hop = max(1, round(256 * clip.rate / 16_000))
+            size = 4 if segment is None else segment
+            return SoundInputs(rate=int(clip.rate), window=8 * hop, frame_hop=hop, centred=centred, segment=size)
+        return SeriesInputs(rate=clip.rate, channels=clip.channels, segment=1 if segment is None else segment)
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> SoundInputs | SeriesInputs:
+        """The inputs that `model_dump` described."""
+        kinds: dict[str, type[SoundInputs | SeriesInputs]] = {"sound": SoundInputs, "series": SeriesInputs}
+        return kinds[content["kind"]](**content)
+
+
+class SoundInputs(Inputs):
+    """Sound of one channel through the log-mel front end; see `LogMel`.
+
+    Samples are floats in [-1, 1], or whole numbers of 8, 16 or 32 bits as sound cards give them. Several channels are
+    averaged. NaN and infinite samples count as silence, and samples beyond full scale are limited to it.
+
+    Example:
+        >>> inputs = SoundInputs()
+        >>> inputs.step, inputs.seconds, inputs.features
+        (1024, 0.064, 128)
+    """
+
+    kind: Literal["sound"] = "sound"
+    rate: int = Field(default=16_000, ge=1)
+    mels: int = Field(default=128, ge=1)
+    window: int = Field(default=2048, ge=1)
+    frame_hop: int = Field(default=256, ge=1)
+    centred: bool = False
+
+    @property
+    def features(self) -> int:
+        """Mel bands."""
+        return self.mels
+
+    @property
+    def hop(self) -> int:
+        """Samples from frame to frame."""
+        return self.frame_hop
+
+    @property
+    def sample_rate(self) -> float:
+        """Samples a second."""
+        return self.rate
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """A sample is a number."""
+        return ()
+
+    @property
+    def front_end(self) -> LogMel:
+        """The front end, made once for these settings."""
+        return _front_end(self.rate, self.mels, self.window, self.frame_hop)
+
+    def check_clip(self, clip: Clip) -> None:
+        """Require sound of this rate and one channel."""
+        super().check_clip(clip)
+        if clip.channels > 1:
+            raise EvidentiaError(
+                f"{clip.name} has {clip.channels} channels and the detector takes sound of one; average them first"
+            )
+
+    def frames(self, clip: Clip) -> Tensor:
+        """Log-mel frames, causal unless `centred`."""
+        self.check_clip(clip)
+        sound = clip.samples.flatten().clamp(-1, 1)
+        return self.front_end.centred(sound) if self.centred else self.front_end(sound)
+
+    def start(self) -> dict[str, Tensor]:
+        """Silence before the stream."""
+        return {"tail": torch.zeros(1, self.window - self.frame_hop)}
+
+    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+        """NaN and infinite samples become 0, samples beyond full scale are limited to it."""
+        # One pass where all is well: a NaN is not at most 1 either.
+        if bool(block.abs().amax() <= 1):
+            return Cleaned(block, None, None)
+        finite = block.isfinite()
+        silenced = torch.where(finite, block, 0)
+        return Cleaned(silenced.clamp(-1, 1), (~finite).sum(1), (silenced.abs() > 1).sum(1))
+
+    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The frames that the segment completes."""
+        frames, tail = self.front_end.advance(block, memory["tail"])
+        return frames, {"tail": tail}
+
+    def as_samples(self, given: Any) -> Samples:
+        """Floats as they are, whole numbers by their full scale, channels averaged."""
+        return sound_samples(given)
+
+
+class SeriesInputs(Inputs):
+    """A multivariate series, each sample a frame.
+
+    NaN and infinite numbers are replaced by the channel's last good one, or by 0 if there was none yet.
+
+    Example:
+        >>> inputs = SeriesInputs(rate=10, channels=3)
+        >>> inputs.step, inputs.seconds, inputs.features
+        (1, 0.1, 3)
+    """
+
+    kind: Literal["series"] = "series"
+    segment: int = Field(default=1, ge=1)
+    rate: float = Field(gt=0)
+    channels: int = Field(ge=1)
+
+    @property
+    def features(self) -> int:
+        """Channels."""
+        return self.channels
+
+    @property
+    def hop(self) -> int:
+        """Every sample is a frame."""
+        return 1
+
+    @property
+    def sample_rate(self) -> float:
+        """Samples a second."""
+        return self.rate
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """A sample is a number a channel."""
+        return (self.channels,)
+
+    def check_clip(self, clip: Clip) -> None:
+        """Require a series of this rate and these channels."""
+        super().check_clip(clip)
+        if clip.channels != self.channels:
+            raise EvidentiaError(f"{clip.name} has {clip.channels} channels and the detector takes {self.channels}")
+
+    def frames(self, clip: Clip) -> Tensor:
+        """The samples."""
+        self.check_clip(clip)
+        return clip.samples.reshape(-1, self.channels)
+
+    def start(self) -> dict[str, Tensor]:
+        """No good number yet."""
+        return {"last": torch.zeros(1, self.channels)}
+
+    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+        """Numbers that are none hold the channel's last good value."""
+        finite = block.isfinite()
+        if bool(finite.all()):
+            return Cleaned(block, None, None)
+        known = torch.cat([memory["last"].unsqueeze(1), torch.where(finite, block, 0)], dim=1)
+        steps = torch.arange(1, known.shape[1]).view(1, -1, 1)
+        latest = torch.where(finite, steps, 0).cummax(1).values
+        return Cleaned(known.gather(1, latest), (~finite).sum((1, 2)), None)
+
+    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The samples are the frames."""
+        return block, {"last": block[:, -1].clone()}
+
+    def as_samples(self, given: Any) -> Samples:
+        """Numbers of shape `(n, channels)`, or `(n,)` with one channel."""
+        return series_samples(given, self.channels)
+
+
+@lru_cache(maxsize=16)
+def _front_end(rate: int, mels: int, window: int, hop: int) -> LogMel:
+    with torch.inference_mode(False):
+        return LogMel(rate, mels, window, hop, dtype=torch.float32)

@@ -1,0 +1,243 @@
+"""ONNX: a network's step as a file that other engines read, and ONNX Runtime as an engine for streams."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.checks import validation
+from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.files import write_atomically
+from evidentia.events.fusion import FusionState
+from evidentia.events.network import EventNetwork
+from evidentia.events.pipeline import Decision, Engine, Pipeline
+
+_TOLERANCE = 1e-3
+_STATE = ("alpha", "beta", "seen")
+_FIELDS = ("belief", "disbelief", "vacuity", "base_rate")
+
+
+class NetworkStep(nn.Module):
+    """One segment of B streams through a network, as a function of tensors alone.
+
+    Args:
+        network: a streaming network in evaluation mode.
+
+    Attributes:
+        inputs: names of the arguments: frames, begun, and a `cache/NAME` for every cache of the network.
+        outputs: names of the results: outputs, and a `kept/NAME` to be given back with the next segment.
+        loops: which result becomes which argument.
+    """
+
+    def __init__(self, network: EventNetwork) -> None:
+        super().__init__()
+        self.network = network
+        self.caches = list(network.start().caches)
+        self.inputs = ["frames", "begun", *(f"cache/{name}" for name in self.caches)]
+        self.outputs = ["outputs", *(f"kept/{name}" for name in self.caches)]
+        self.loops = {f"kept/{name}": f"cache/{name}" for name in self.caches}
+
+    def forward(self, frames: Tensor, begun: Tensor, *caches: Tensor) -> tuple[Tensor, ...]:
+        """One segment."""
+        outputs, kept = self.network.advance(frames, begun, dict(zip(self.caches, caches, strict=True)))
+        return outputs, *(kept[name] for name in self.caches)
+
+    def example(self, batch: int) -> tuple[Tensor, ...]:
+        """Arguments of streams that have not begun."""
+        state, size = self.network.start(batch), (batch, self.network.segment, self.network.features)
+        return torch.zeros(size), state.segments, *state.caches.values()
+
+
+class PipelineStep(NetworkStep):
+    """One segment of B streams through network and heads, as a function of tensors alone.
+
+    Args:
+        pipeline: network and heads. A head that looks at the present segment only keeps nothing.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline.network)
+        self.pipeline = pipeline
+        self.keeping = [number for number, head in enumerate(pipeline.heads) if head.span > 1]
+        kept = [f"{number}/{part}" for number in self.keeping for part in _STATE]
+        self.inputs += [f"state/{name}" for name in kept]
+        decided = [f"decided/{number}/{part}" for number in range(len(pipeline.heads)) for part in ("calls", *_FIELDS)]
+        self.outputs = [*self.outputs[1:], *decided, *(f"after/{name}" for name in kept)]
+        self.loops |= {f"after/{name}": f"state/{name}" for name in kept}
+
+    def forward(self, frames: Tensor, begun: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        """One segment."""
+        caches, parts = rest[: len(self.caches)], rest[len(self.caches) :]
+        # Not len(frames), which an exporter takes for a constant.
+        states = self.pipeline.start(frames.shape[0])
+        for place, number in enumerate(self.keeping):
+            alpha, beta, seen = parts[3 * place : 3 * place + 3]
+            # As if the streams had just begun: which segments count is then found out for each.
+            states[number] = FusionState(alpha, beta, seen, 0)
+        kept, decisions = self.pipeline.step(frames, begun, dict(zip(self.caches, caches, strict=True)), states)
+        decided = [tensor for decision in decisions for tensor in (decision.calls, *decision.opinion)]
+        after = [getattr(decisions[number].state, part) for number in self.keeping for part in _STATE]
+        return *(kept[name] for name in self.caches), *(tensor.clone() for tensor in decided), *after
+
+    def example(self, batch: int) -> tuple[Tensor, ...]:
+        """Arguments of streams that have not begun."""
+        states = self.pipeline.start(batch)
+        return *super().example(batch), *(getattr(states[number], part) for number in self.keeping for part in _STATE)
+
+
+class OnnxEngine:
+    """Network and heads by ONNX Runtime on one thread: an `Engine`, checked to agree with PyTorch.
+
+    Args:
+        pipeline: network and heads.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._step = PipelineStep(pipeline)
+        self._session = session(onnx_bytes(self._step))
+        check_agreement(self._step, self._session)
+        self._used = [given.name for given in self._session.get_inputs()]
+
+    def step(
+        self, frames: Tensor, begun: Tensor, caches: dict[str, Tensor], states: Sequence[FusionState]
+    ) -> tuple[dict[str, Tensor], list[Decision]]:
+        """One segment."""
+        step = self._step
+        given = {"frames": frames, "begun": begun, **{f"cache/{name}": tensor for name, tensor in caches.items()}}
+        for number in step.keeping:
+            given |= {f"state/{number}/{part}": getattr(states[number], part) for part in _STATE}
+        found = self._session.run(step.outputs, {name: given[name].numpy() for name in self._used})
+        tensors = dict(zip(step.outputs, map(torch.from_numpy, found), strict=True))
+        decisions = []
+        for number, state in enumerate(states):
+            calls, *opinion = (tensors[f"decided/{number}/{part}"] for part in ("calls", *_FIELDS))
+            if number in step.keeping:
+                after = FusionState.from_tensors({part: tensors[f"after/{number}/{part}"] for part in _STATE})
+            else:
+                after = state
+            decisions.append(Decision(calls, (opinion[0], opinion[1], opinion[2], opinion[3]), after))
+        return {name: tensors[f"kept/{name}"] for name in step.caches}, decisions
+
+
+def make_engine(name: str, pipeline: Pipeline) -> Engine:
+    """An engine by its name: torch or onnx."""
+    if name == "torch":
+        return pipeline
+    if name == "onnx":
+        return OnnxEngine(pipeline)
+    raise EvidentiaError(f"engine must be 'torch' or 'onnx', got {name!r}")
+
+
+def export_onnx(network: EventNetwork, path: str | Path) -> None:
+    """Write a network's step as an ONNX file, whole or not at all, after a check that ONNX Runtime agrees with it.
+
+    Inputs are `frames`, shape `(B, segment, F)`, `begun`, how many segments each stream has had, int64, shape `(B,)`,
+    and a tensor `cache/NAME` for every name of `network.start().caches`; outputs are `outputs`, shape `(B, 1, K, 2)`,
+    and `kept/NAME`, to be given back as caches with the next segment. An input that the network does not use is left
+    out. Needs `evidentia[onnx]`.
+    """
+    network._check_streaming()
+    step = NetworkStep(network)
+    content = onnx_bytes(step)
+    check_agreement(step, session(content))
+    write_atomically(path, lambda part: _write(part, content))
+
+
+def onnx_bytes(step: NetworkStep) -> bytes:
+    """A step as an ONNX model, for any number of streams at once."""
+    weight = step.network.head.weight
+    if step.network.training:
+        raise EvidentiaError("a network is exported in evaluation mode; call eval() first")
+    if weight.device.type != "cpu" or weight.dtype != torch.float32:
+        raise EvidentiaError("a network is exported from the CPU in float32; call to('cpu', torch.float32) first")
+    try:
+        import onnxscript  # noqa: F401 (the exporter needs it)
+    except ImportError as error:
+        raise MissingExtraError("onnxscript", "onnx", "ONNX export") from error
+    # Two streams: a batch of one would be taken for a constant.
+    arguments = step.example(2)
+    rows = {0: torch.export.Dim("batch", min=1, max=65_536)}
+    with _quiet(), torch.no_grad(), validation(False):
+        # Constants that heads keep in caches are made here, not while the exporter watches.
+        step(*arguments)
+        shapes = (rows, rows, tuple(rows for _ in arguments[2:]))
+        program = torch.export.export(step, arguments, dynamic_shapes=shapes)
+        exported = torch.onnx.export(
+            program, dynamo=True, verbose=False, input_names=step.inputs, output_names=step.outputs
+        )
+    if exported is None:
+        raise EvidentiaError("PyTorch's exporter gave no model")
+    return bytes(exported.model_proto.SerializeToString())
+
+
+def session(model: bytes | str | Path, threads: int = 1) -> Any:
+    """A session of ONNX Runtime; one thread serves many streams best, with a process a core."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime", "onnx", "The engine 'onnx'") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.log_severity_level = 3
+    source = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+@torch.no_grad()
+def check_agreement(step: NetworkStep, runtime: Any, segments: int = 6, batch: int = 3) -> float:
+    """Require that ONNX Runtime gives what PyTorch does on random inputs, and return the largest difference.
+
+    Differences are relative to 1 + the size of the value, because evidence may be large.
+    """
+    generator = torch.Generator().manual_seed(0)
+    used = [given.name for given in runtime.get_inputs()]
+    ours = dict(zip(step.inputs, step.example(batch), strict=True))
+    theirs = dict(ours)
+    # Frames of the size of the training data, which the network knows.
+    mean, deviation = step.network.standardise.running_mean, step.network.standardise.running_var
+    assert mean is not None
+    assert deviation is not None
+    worst = 0.0
+    for number in range(segments):
+        drawn = torch.randn(ours["frames"].shape, generator=generator)
+        for arguments in (ours, theirs):
+            arguments |= {"frames": drawn * deviation.sqrt() + mean, "begun": torch.full((batch,), number)}
+        with validation(False):
+            expected = dict(zip(step.outputs, step(*ours.values()), strict=True))
+        results = runtime.run(step.outputs, {name: theirs[name].numpy() for name in used})
+        found = dict(zip(step.outputs, map(torch.from_numpy, results), strict=True))
+        for name, value in expected.items():
+            if value.is_floating_point():
+                worst = max(worst, float(((found[name] - value).abs() / (1 + value.abs())).max()))
+        ours |= {argument: expected[name] for name, argument in step.loops.items()}
+        theirs |= {argument: found[name] for name, argument in step.loops.items()}
+    if not worst <= _TOLERANCE:
+        raise EvidentiaError(f"ONNX Runtime and PyTorch differ by {worst:.2g} on this network; use the engine 'torch'")
+    return worst
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's warnings, which speak of its own parts."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -1,0 +1,70 @@
+"""A detector in a file: weights as safetensors, all else as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.files import load_tensors, save_tensors
+from evidentia.events.fusion import make_head
+from evidentia.events.inputs import Inputs
+from evidentia.events.network import EventNetwork
+from evidentia.learning.checkpoint import part_of
+
+if TYPE_CHECKING:
+    from evidentia.events.estimator import EventDetector
+
+Detector = TypeVar("Detector", bound="EventDetector")
+
+_KIND = "event detector"
+
+
+def save_detector(det: EventDetector, path: str | Path) -> None:
+    """Write a trained detector, whole or not at all."""
+    network = det._trained()
+    content = {
+        "network": det.network if isinstance(det.network, str) else None,
+        "size": det.size,
+        "preset": det.preset,
+        "network_settings": det.network_settings,
+        "settings": det.settings.model_dump(mode="json"),
+        "tuning": det.tuning.model_dump(mode="json"),
+        "labels": list(det.labels_),
+        "inputs": det.inputs_.model_dump(mode="json"),
+        "heads": [head.describe() for head in (det.head, det.head_, det.warning_)],
+        "history": det.history_,
+        "calibration": det.calibration_,
+    }
+    save_tensors(path, _KIND, {f"network/{name}": tensor for name, tensor in network.state_dict().items()}, content)
+
+
+def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork | None = None) -> Detector:
+    """Read what `save_detector` wrote; a network of the user's own must be given again."""
+    tensors, content = load_tensors(path, _KIND)
+    try:
+        if (content["network"] is None) == (network is None):
+            needed = "the network it was built with" if network is None else "no network"
+            raise EvidentiaError(f"{path} needs {needed}")
+        head, chosen, warning = (make_head(**described) for described in content["heads"])
+        det = kind(
+            content["network"] if network is None else network,
+            content["size"],
+            head,
+            content["labels"],
+            content["preset"],
+            content["network_settings"],
+            **content["settings"],
+            **content["tuning"],
+        )
+        det.labels_, det.inputs_ = tuple(content["labels"]), Inputs.from_dict(content["inputs"])
+        trained = det._new_network()
+        trained.load_state_dict(part_of(tensors, "network"))
+        det.history_, det.calibration_ = content["history"], content["calibration"]
+        det.head_, det.warning_ = chosen, warning
+    except EvidentiaError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise FileFormatError(f"{path} does not hold a whole event detector: {error}") from error
+    det._use(trained.eval())
+    return det

@@ -1,0 +1,222 @@
+"""The training loop of event networks: seeded, stoppable, resumable to the bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.progress import progress_bar
+from evidentia._support.settings import Settings
+from evidentia.evaluation import EventTruth
+from evidentia.events.augmentation import Batch
+from evidentia.events.evidence import Activation, Loss, segment_loss
+from evidentia.events.network import EventNetwork
+from evidentia.events.onset_weights import onset_weights
+from evidentia.learning.checkpoint import Checkpoint, digest
+from evidentia.learning.seeding import seeded
+
+# Beyond this length gradients are cut: a GRU now and then has a very steep moment.
+_STEEPEST = 5.0
+
+
+class EventTraining(Settings):
+    """How an event network is trained.
+
+    Attributes:
+        epochs: passes over the training clips.
+        batch_size: clips a step.
+        learning_rate: the (first) learning rate of AdamW.
+        weight_decay: its weight decay.
+        schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it.
+        loss: "beta", the Bayes risk of the cross entropy; "bce", the cross entropy at the expected probability; or
+            "sigmoid", a plain network without evidence. See `segment_loss`.
+        activation: from the network's outputs to evidence: "exp" learns fastest by far, "softplus", "relu" or "elu".
+        onset_weights: let the first segments of an event count more, see `evidentia.events.onset_weights`.
+        augmentation: change training clips at random in every epoch, see `evidentia.events.Augmentation`.
+        piece: clips longer than so many segments are cut in pieces of that length to train on; by default 160, 10 s of
+            sound, and 512 for a series.
+        patience: stop after so many epochs without a better loss on the validation clips, and return to the best.
+        seed: fixes weights, batches, augmentations and which clips are held out.
+        checkpoint: a file written after every epoch; when it is there already, training goes on from it and ends
+            exactly where it would have without the interruption (with the same data and settings, on one machine).
+        progress: show a progress bar on the terminal's error stream.
+    """
+
+    epochs: int = Field(25, ge=1)
+    batch_size: int = Field(8, ge=1)
+    learning_rate: float = Field(5e-3, gt=0)
+    weight_decay: float = Field(1e-4, ge=0)
+    schedule: Literal["cosine", "constant"] = "cosine"
+    loss: Loss = "beta"
+    activation: Activation = "exp"
+    onset_weights: bool = False
+    augmentation: bool = False
+    piece: int | None = Field(None, ge=2)
+    patience: int | None = Field(None, ge=1)
+    seed: int = Field(0, ge=0, lt=2**32)
+    checkpoint: Path | None = None
+    progress: bool = True
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.checkpoint is not None and self.checkpoint.is_dir():
+            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
+
+    def rate_at(self, step: float) -> float:
+        """The learning rate after so many epochs, whole or in part."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.epochs))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Clips to train on, as one tensor of frames that is computed once and kept.
+
+    Attributes:
+        batch: all of them; shorter clips are repeated to the length of the longest, with weight 0.
+    """
+
+    batch: Batch
+
+    @classmethod
+    def of(cls, frames: Sequence[Tensor], truth: EventTruth, segment: int, weigh_onsets: bool) -> Examples:
+        """From the frames of each clip, `(T, F)`, and the truth about them."""
+        longest = int(truth.lengths.max())
+        rows = torch.empty(len(frames), longest * segment, frames[0].shape[1])
+        for row, clip, length in zip(rows, frames, truth.lengths.tolist(), strict=True):
+            row[:] = clip[torch.arange(longest * segment) % (length * segment)]
+        weight = onset_weights(truth) if weigh_onsets else truth.valid().expand(-1, -1, truth.num_classes).float()
+        return cls(Batch(rows, truth.activity().float(), weight, truth.lengths))
+
+    def __len__(self) -> int:
+        return len(self.batch.lengths)
+
+    def take(self, rows: Tensor) -> Batch:
+        """Some of the clips."""
+        return Batch(*(part[rows] for part in self.batch))
+
+    def digest(self) -> str:
+        """A hash, by which a run is known to be of the same data."""
+        return digest(self.batch)
+
+
+def train(
+    network: EventNetwork,
+    examples: Examples,
+    settings: EventTraining,
+    validation: Examples | None = None,
+    augment: Callable[[Batch], Batch] | None = None,
+    description: Mapping[str, Any] | None = None,
+) -> list[dict[str, float]]:
+    """Train a network in place, which is left in evaluation mode.
+
+    Args:
+        network: the network, with its first weights.
+        examples: what to train on.
+        settings: how.
+        validation: what the loss is watched on; needed for patience.
+        augment: a change of every training batch.
+        description: further settings that must be the same for an interrupted run to go on.
+
+    Returns:
+        What was measured in each epoch.
+    """
+    if settings.patience is not None and validation is None:
+        raise EvidentiaError("early stopping by patience needs validation clips")
+    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    state = Checkpoint(network, optimizer)
+    fingerprint = {
+        **settings.model_dump(mode="json", exclude={"checkpoint", "progress"}),
+        "examples": examples.digest(),
+        "validation": None if validation is None else validation.digest(),
+        "augment": repr(augment),
+        "network": f"{type(network).__name__} {digest(network.state_dict().values())}",
+        **(description or {}),
+    }
+    if settings.checkpoint is not None and settings.checkpoint.exists():
+        state.load(settings.checkpoint, fingerprint)
+    try:
+        with progress_bar("training", settings.epochs, done=state.epoch, shown=settings.progress) as advance:
+            while state.epoch < settings.epochs and not state.out_of_patience(settings.patience):
+                # All randomness of an epoch follows from the seed and its number, so it can be taken up anywhere.
+                with seeded(settings.seed, state.epoch):
+                    record = {"loss": _epoch(network, examples, optimizer, settings, state.epoch, augment)}
+                    if validation is not None:
+                        record["validation_loss"] = _validate(network, validation, settings)
+                state.finish_epoch(record)
+                if settings.checkpoint is not None:
+                    state.save(settings.checkpoint, fingerprint)
+                advance(state.epoch, f"loss {record['loss']:.4f}")
+    finally:
+        network.eval()
+    if settings.patience is not None:
+        state.restore_best()
+    return state.history
+
+
+def _epoch(
+    network: EventNetwork,
+    examples: Examples,
+    optimizer: torch.optim.Optimizer,
+    settings: EventTraining,
+    epoch: int,
+    augment: Callable[[Batch], Batch] | None,
+) -> float:
+    network.train()
+    total, counted = 0.0, 0
+    batches = torch.randperm(len(examples)).split(settings.batch_size)
+    for number, rows in enumerate(batches):
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate_at(epoch + number / len(batches))
+        batch = examples.take(rows)
+        try:
+            loss, entries = _loss(network, batch if augment is None else augment(batch), settings)
+        except EvidentiaError as error:
+            raise EvidentiaError(f"training stopped in epoch {epoch}; lower the learning rate: {error}") from error
+        value = loss.item()
+        if not math.isfinite(value):
+            raise EvidentiaError(f"the loss became {value} in epoch {epoch}; lower the learning rate")
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), _STEEPEST)
+        optimizer.step()
+        total, counted = total + value * entries, counted + entries
+    return total / counted
+
+
+@torch.no_grad()
+def _validate(network: EventNetwork, examples: Examples, settings: EventTraining) -> float:
+    network.eval()
+    total, counted = 0.0, 0
+    for rows in torch.arange(len(examples)).split(4 * settings.batch_size):
+        loss, entries = _loss(network, examples.take(rows), settings)
+        total, counted = total + loss.item() * entries, counted + entries
+    return total / counted
+
+
+def _loss(network: EventNetwork, batch: Batch, settings: EventTraining) -> tuple[Tensor, int]:
+    """The mean weighted loss over all segments and classes that there are, and their number."""
+    losses = segment_loss(network(batch.frames), batch.target, settings.loss, settings.activation)
+    entries = int(batch.lengths.sum()) * batch.target.shape[2]
+    return (losses * batch.weight).sum() / entries, entries
+
+
+def start_at_base_rates(network: EventNetwork, examples: Examples) -> None:
+    r"""Let a new network begin with what is known before it looks: how often each class is present.
+
+    Sets the biases of its last layer to $\ln(S p)$ and $\ln(S (1 - p))$ for a strength S of 10, which the activation
+    exp makes evidence of; otherwise the first epochs go into learning that most segments are quiet.
+    """
+    valid = (examples.batch.weight.sum(2, keepdim=True) > 0).float()
+    share = ((examples.batch.target * valid).sum((0, 1)) / valid.sum()).clamp(1e-3, 1 - 1e-3)
+    with torch.no_grad():
+        network.head.bias.copy_(torch.log(10 * torch.stack([share, 1 - share], -1)).flatten())

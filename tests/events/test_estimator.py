@@ -1,0 +1,207 @@
+"""The face: fit, predict, detect, evaluate, calibrate, save and load, on sound and on series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evidentia import EvidentiaError, Prediction
+from evidentia._support.errors import FileFormatError
+from evidentia.events import (
+    HEADS,
+    NETWORKS,
+    Clip,
+    Event,
+    EventDetector,
+    PhaseI,
+    SoundInputs,
+)
+
+QUICK: dict[str, Any] = {"preset": None, "progress": False, "epochs": 1, "batch_size": 4}
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[Clip]:
+    from evidentia.events import synthetic_clips
+
+    return synthetic_clips(10, seed=1, labels=["siren", "hiss", "clicks"], duration=2.0)
+
+
+@pytest.fixture(scope="module")
+def fitted(clips: list[Clip]) -> EventDetector:
+    return EventDetector(**QUICK).fit(clips)
+
+
+def sensor(seed: int, seconds: int = 40) -> Clip:
+    """Three channels at 10 Hz; `jam` lifts the first, `leak` makes the second noisy."""
+    torch.manual_seed(seed)
+    samples = 0.3 * torch.randn(10 * seconds, 3)
+    events = []
+    for number, first in enumerate(range(5, seconds - 5, 8)):
+        label = ("jam", "leak")[number % 2]
+        rows = slice(10 * first, 10 * first + 30)
+        samples[rows, 0] += 2.0 * (label == "jam")
+        samples[rows, 1] += 2.0 * torch.randn(30) * (label == "leak")
+        events.append(Event(label, first, first + 3.0))
+    return Clip(samples, 10.0, events, f"sensor {seed}")
+
+
+def test_predictions_are_of_segments(fitted: EventDetector, clips: list[Clip]) -> None:
+    one = fitted.predict(clips[0])
+    assert isinstance(one, Prediction)
+    assert one.probs.shape == (31, 3)
+    assert one.class_names == ("clicks", "hiss", "siren") == fitted.labels_
+    short = Clip(clips[1].samples[:20_000], 16_000)
+    several = fitted.predict([clips[0], short])
+    assert torch.equal(several[0].probs, one.probs)
+    assert len(several[1]) == 19
+    found = fitted.beta([clips[0], short])
+    assert torch.allclose(found.alpha[0] / (found.alpha[0] + found.beta[0]), one.probs)
+    assert found.lengths.tolist() == [31, 19]
+    assert bool((found.alpha[1, 19:] == 1).all())
+
+
+def test_long_clips_are_the_same_in_stretches(
+    fitted: EventDetector, clips: list[Clip], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = fitted.beta(clips[:2])
+    monkeypatch.setattr("evidentia.events.fitting._STRETCH", 7)
+    assert torch.allclose(fitted.beta(clips[:2]).alpha, whole.alpha, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [{}, {"false_alarms_per_minute": 0.0}, {"delay": 0.5}, {"macro_f1": 0.9}],
+    ids=lambda t: str(*t) or "usual",
+)
+def test_calibration_targets(clips: list[Clip], target: dict[str, float]) -> None:
+    det = EventDetector(**QUICK, **target, windows=(1, 2)).fit(clips)
+    assert det.calibration_["target"] == (target or {"false_alarms_per_minute": 2.0})
+    scores = det.calibration_["scores"]
+    if "false_alarms_per_minute" in target:
+        assert scores["false_alarms_per_minute"] == 0
+    head = det.head_
+    det.calibrate(clips)
+    assert type(det.head_) is type(head)
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_every_head_is_calibrated_saved_and_loaded(
+    fitted: EventDetector, clips: list[Clip], head: str, tmp_path: Path
+) -> None:
+    det = EventDetector(head=head, **{**QUICK, "preset": "early", "augmentation": False})
+    det.labels_, det.inputs_ = fitted.labels_, fitted.inputs_
+    det._use(fitted.network_)
+    det.calibrate(clips)
+    assert 0 <= det.evaluate(clips).macro_f1 <= 1
+    det.save(tmp_path / "detector")
+    again = EventDetector.load(tmp_path / "detector")
+    assert (again.head, again.head_, again.warning_) == (det.head, det.head_, det.warning_)
+    mine, its = (each.stream(refractory=0.0).push(clips[0].samples) for each in (det, again))
+    assert [each.to_dict() for each in mine] == [each.to_dict() for each in its]
+
+
+def test_save_and_load(fitted: EventDetector, clips: list[Clip], tmp_path: Path) -> None:
+    file = tmp_path / "detector.safetensors"
+    with pytest.raises(EvidentiaError, match="not trained"):
+        EventDetector().save(file)
+    fitted.save(file)
+    again = EventDetector.load(file)
+    assert torch.equal(again.predict(clips[0]).probs, fitted.predict(clips[0]).probs)
+    assert again.settings == fitted.settings
+    assert again.tuning == fitted.tuning
+    assert (again.history_, again.calibration_) == (fitted.history_, fitted.calibration_)
+    with pytest.raises(EvidentiaError, match="needs no network"):
+        EventDetector.load(file, network=fitted.network_)
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(FileFormatError, match="checksum"):
+        EventDetector.load(file)
+
+
+@pytest.mark.parametrize("network", list(NETWORKS))
+def test_every_network_trains(clips: list[Clip], network: str) -> None:
+    series = network in ("temporal", "slowfast", "aia", "acar")
+    data = [sensor(0), sensor(1)] if series else clips[:5]
+    det = EventDetector(network, **{**QUICK, "augmentation": True, "piece": 100 if series else None}).fit(data)
+    assert isinstance(det.inputs_, SoundInputs) != series
+    assert det.predict(data[0]).probs.shape[1] == len(det.labels_)
+    assert det.detect(data[0]) is not None
+
+
+def test_a_detector_learns_a_series() -> None:
+    det = EventDetector("temporal", head="phase1", **{**QUICK, "epochs": 8, "piece": 100, "learning_rate": 1e-2})
+    det.fit([sensor(seed) for seed in range(6)])
+    assert det.labels_ == ("jam", "leak")
+    assert det.inputs_.seconds == pytest.approx(0.1)
+    scores = det.evaluate([sensor(seed) for seed in range(20, 24)], by="event")
+    assert scores.macro_f1 > 0.6
+    clip = sensor(30)
+    found = det.stream(events=clip.events, warnings=False).push(clip.samples)
+    assert sum(each.delay is not None for each in found) > len(found) / 2
+
+
+def test_one_long_clip_is_enough() -> None:
+    det = EventDetector("temporal", **{**QUICK, "piece": 50}).fit(sensor(0, seconds=60))
+    assert det.labels_ == ("jam", "leak")
+    with pytest.raises(EvidentiaError, match="at least 2"):
+        EventDetector("temporal", **QUICK).fit(sensor(0))
+
+
+def test_labels_may_be_chosen(clips: list[Clip]) -> None:
+    det = EventDetector(labels=["siren", "clicks"], **QUICK).fit(clips)
+    assert det.labels_ == ("siren", "clicks")
+    assert det.truth(clips).num_classes == 2
+
+
+def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_path: Path) -> None:
+    own = NETWORKS["crnn"](128, 3, dropout=0.0)
+    before = own.head.weight.clone()
+    det = EventDetector(own, **QUICK).fit(clips)
+    assert torch.equal(own.head.weight, before)
+    det.save(tmp_path / "own")
+    with pytest.raises(EvidentiaError, match="needs the network it was built with"):
+        EventDetector.load(tmp_path / "own")
+    again = EventDetector.load(tmp_path / "own", network=own)
+    assert torch.equal(again.predict(clips[0]).probs, det.predict(clips[0]).probs)
+    with pytest.raises(EvidentiaError, match="2 classes"):
+        EventDetector(own, labels=["siren", "hiss"], **QUICK).fit(clips)
+    with pytest.raises(EvidentiaError, match="frames a segment"):
+        EventDetector.assemble(own, ["a", "b", "c"], SoundInputs(segment=2), PhaseI())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda clips: EventDetector(preset="late"), "no preset"),
+        (lambda clips: EventDetector("lstm"), "no event network"),
+        (lambda clips: EventDetector(head="or"), "no fusion head"),
+        (lambda clips: EventDetector(3), "must be a name or an EventNetwork"),
+        (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
+        (lambda clips: EventDetector(epoch=3), "epoch"),
+        (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "one target"),
+        (lambda clips: EventDetector().fit([]), "at least one Clip"),
+        (lambda clips: EventDetector().fit([clips[0].samples]), "at least one Clip, got Tensor"),
+        (lambda clips: EventDetector().fit([Clip([0.0] * 16_000, 16_000)]), "no event in any clip"),
+        (lambda clips: EventDetector().fit([*clips, Clip([0.0] * 8000, 8000)]), "8000 samples a second"),
+        (lambda clips: EventDetector().fit([*clips, Clip(torch.zeros(8000, 2), 16_000)]), "2 channels"),
+        (lambda clips: EventDetector().fit([sensor(0), sensor(1)]), "'temporal' takes any series"),
+        (lambda clips: EventDetector().stream(), "not trained"),
+        (lambda clips: EventDetector().predict(clips), "not trained"),
+    ],
+)
+def test_bad_input_is_a_sentence(clips: list[Clip], make: Callable[[list[Clip]], Any], message: str) -> None:
+    with pytest.raises(EvidentiaError, match=message):
+        make(clips)
+
+
+def test_other_rates_are_refused_after_training_too(fitted: EventDetector) -> None:
+    with pytest.raises(EvidentiaError, match="resample"):
+        fitted.predict(Clip([0.0] * 8000, 8000))
+    with pytest.raises(EvidentiaError, match="engine must be"):
+        fitted.stream(engine="tensorrt")  # type: ignore[arg-type]

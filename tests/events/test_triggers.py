@@ -1,0 +1,93 @@
+"""Triggers and chunks: x out of y, refractory time, and samples of all kinds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidentia import EvidentiaError
+from evidentia.events import Clip, Event, SeriesInputs, SoundInputs, Trigger
+from evidentia.events.chunks import series_samples, sound_samples
+from evidentia.events.detections import delay_of
+from evidentia.events.fitting import cut, hold_out
+from evidentia.events.inputs import Inputs
+
+
+def alarms(trigger: Trigger, calls: list[bool], seconds: float = 0.1) -> list[int]:
+    memory, fired = trigger.start(1), []
+    for number, call in enumerate(calls):
+        now, memory = trigger.fire(np.array([[call]]), memory, np.array([number]), seconds)
+        fired += [number] * int(now[0, 0])
+    return fired
+
+
+@given(st.lists(st.booleans(), max_size=60))
+def test_without_settings_an_alarm_is_the_first_call_of_a_run(calls: list[bool]) -> None:
+    expected = [n for n, call in enumerate(calls) if call and not (n and calls[n - 1])]
+    assert alarms(Trigger(refractory=0.0), calls) == expected
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(1, 6), st.integers(1, 6))
+def test_x_out_of_y_is_counted_over_the_latest_segments(calls: list[bool], x: int, y: int) -> None:
+    needed, of = min(x, y), max(x, y)
+    on = [sum(calls[max(0, n - of + 1) : n + 1]) >= needed for n in range(len(calls))]
+    expected = [n for n, now in enumerate(on) if now and not (n and on[n - 1])]
+    assert alarms(Trigger(needed=needed, of=of, refractory=0.0), calls) == expected
+
+
+@given(st.lists(st.booleans(), max_size=80), st.integers(0, 20))
+def test_refractory_time(calls: list[bool], rest: int) -> None:
+    found = alarms(Trigger(refractory=0.1 * rest), calls)
+    assert all(later - earlier >= max(rest, 1) for earlier, later in pairwise(found))
+    assert all(calls[n] for n in found)
+    assert bool(found) == any(calls)
+
+
+def test_a_class_that_is_still_on_after_the_refractory_time_is_called_then() -> None:
+    calls = [True, False, True, True, True, True, True]
+    assert alarms(Trigger(refractory=0.4), calls) == [0, 4]
+
+
+def test_kinds_of_sound() -> None:
+    assert sound_samples(np.array([-128, 64], dtype=np.int8)).tolist() == [-1.0, 0.5]
+    assert sound_samples(np.array([0, 192], dtype=np.uint8)).tolist() == [-1.0, 0.5]
+    assert sound_samples(torch.tensor([[1.0, 0.0], [0.5, 0.5]])).tolist() == [0.5, 0.5]
+    assert sound_samples([]).shape == (0,)
+    assert np.isinf(sound_samples(np.array([1e300]))).all()
+    with pytest.raises(EvidentiaError, match="no known full scale"):
+        sound_samples(np.array([1, 2], dtype=np.int64))
+    with pytest.raises(EvidentiaError, match="channels first"):
+        sound_samples(np.zeros((2, 100), dtype=np.float32))
+    assert series_samples([1, 2], channels=1).shape == (2, 1)
+    assert series_samples([], channels=3).shape == (0, 3)
+
+
+def test_inputs_are_found_from_clips() -> None:
+    assert Inputs.for_clip(Clip([0.0], 16_000), None, centred=False) == SoundInputs()
+    phone = Inputs.for_clip(Clip([0.0], 8000), None, centred=False)
+    assert isinstance(phone, SoundInputs)
+    assert (phone.seconds, phone.frame_hop, phone.window) == (0.064, 128, 1024)
+    series = Inputs.for_clip(Clip(torch.zeros(5, 2), 50.0), 4, centred=False)
+    assert series == SeriesInputs(rate=50.0, channels=2, segment=4)
+    assert series.seconds == pytest.approx(0.08)
+    for inputs in (phone, series):
+        assert Inputs.from_dict(inputs.model_dump(mode="json")) == inputs
+
+
+def test_delays_and_pieces() -> None:
+    events = [Event("a", 1.0, 2.0), Event("b", 1.45, 3.0)]
+    assert delay_of("a", 9, 0.1, events) is None
+    assert delay_of("a", 10, 0.1, events) == pytest.approx(0.1)
+    assert delay_of("b", 14, 0.1, events) == pytest.approx(0.05)
+    assert delay_of("*", 29, 0.1, events) == pytest.approx(1.55)
+    clip = Clip(torch.arange(30.0), 10.0, events)
+    pieces = cut([clip], 16)
+    assert torch.equal(torch.cat([piece.samples for piece in pieces]), clip.samples)
+    assert [piece.labels for piece in pieces] == [("a", "b"), ("a", "b")]
+    kept, held = hold_out([clip] * 9 + [pieces[0]], seed=1)
+    assert (len(kept), len(held)) == (8, 2)
