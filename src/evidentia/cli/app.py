@@ -12,6 +12,7 @@ from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._version import __version__
+from evidentia.cli.events import events
 
 _errors = Console(stderr=True)
 
@@ -35,6 +36,7 @@ app = _App(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(events)
 
 
 def _show_version(wanted: bool) -> None:
@@ -195,3 +197,54 @@ def semisup(
     }
     files = {"json_file": json, "picture": picture, "checkpoint": checkpoint}
     run_semisup(settings, range(first_seed, first_seed + seeds), controls=controls, **files)
+
+
+class _StudyPreset(str, Enum):
+    QUICK = "quick"
+    FULL = "full"
+
+
+class _Engine(str, Enum):
+    LOCAL = "local"
+    POOL = "pool"
+    RAY = "ray"
+
+
+@app.command()
+def study(
+    name: Annotated[
+        str | None, typer.Argument(help="A study of --list, or a .toml or .py file.", show_default=False)
+    ] = None,
+    preset: Annotated[_StudyPreset, typer.Option(help="How much of it.")] = _StudyPreset.QUICK,
+    engine: Annotated[_Engine, typer.Option(help="Where jobs run: here, in processes, on Ray.")] = _Engine.LOCAL,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; else a local one is started.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Jobs at a time; else one a processor.")] = None,
+    store: Annotated[Path, typer.Option(help="File of results; runs that share it share them.")] = Path(
+        "evidentia-results.sqlite"
+    ),
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, in place of the preset's.")] = None,
+    data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    export: Annotated[
+        list[Path] | None, typer.Option(help="Write the table to this file: .md, .csv, .tex or .json.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+) -> None:
+    """Run a table of the thesis, or a study of one's own; stopped, it goes on where it was."""
+    from evidentia.cli.study import list_studies, run_study
+
+    if show_list:
+        list_studies()
+        return
+    if name is None:
+        raise typer.BadParameter("give the name of a study, or --list")
+    run_study(
+        name,
+        preset.value,
+        engine=engine.value,
+        address=address,
+        workers=workers,
+        store_file=store,
+        seeds=seeds,
+        data_root=data_root,
+        exports=export or [],
+    )

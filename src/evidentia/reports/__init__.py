@@ -7,6 +7,7 @@ Every plot is a function that draws on the axes it is given, or on a figure of i
 """
 
 from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
+from evidentia.reports.events import clip_picture
 from evidentia.reports.gallery import plot_images
 from evidentia.reports.graphs import graph_pictures, plot_embedding
 from evidentia.reports.histograms import plot_histograms
@@ -23,6 +24,7 @@ __all__ = [
     "PALETTE",
     "Report",
     "accuracy_over_ratio",
+    "clip_picture",
     "decision_boundaries",
     "decision_boundary",
     "graph_pictures",

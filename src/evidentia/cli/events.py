@@ -1,0 +1,154 @@
+"""`evidentia events`: train a detector of events, score it, and let it listen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evidentia._support.errors import EvidentiaError
+
+events = typer.Typer(
+    name="events",
+    help="Call events on live sound, early: train a detector, score it, and let it listen.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+_Data = Annotated[
+    str,
+    typer.Argument(
+        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, a tsv file of events, or a folder of "
+        "sounds with one."
+    ),
+]
+_Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
+_Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
+_DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, or the sounds of a tsv file, are in.")]
+
+
+class _Size(str, Enum):
+    SMALL = "small"
+    DCASE = "dcase"
+
+
+class _Preset(str, Enum):
+    EARLY = "early"
+    NONE = "none"
+
+
+class _By(str, Enum):
+    CLIP = "clip"
+    EVENT = "event"
+
+
+class _Format(str, Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class _Runtime(str, Enum):
+    TORCH = "torch"
+    ONNX = "onnx"
+
+
+@events.command()
+def train(
+    data: _Data,
+    out: Annotated[Path, typer.Option(help="File to write the detector to.")],
+    network: Annotated[str, typer.Option(help="crnn, conformer, dual-dnn, crnn-offline …")] = "crnn",
+    size: Annotated[_Size, typer.Option(help="60k parameters, or 0.8M.")] = _Size.SMALL,
+    head: Annotated[str, typer.Option(help="How segments are fused: wbc, bc, phase1, umss …")] = "wbc",
+    preset: Annotated[_Preset, typer.Option(help="early: augmentation, more weight on onsets.")] = _Preset.EARLY,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the clips; else 25.")] = None,
+    clips: _Clips = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of training, and of clips that are mixed.")] = 0,
+    false_alarms: Annotated[
+        float | None, typer.Option(min=0, help="Calibrate to so many false alarms a minute; 2 if there is no target.")
+    ] = None,
+    delay: Annotated[float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds instead.")] = None,
+    macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to a macro F1 instead.")] = None,
+    data_root: _DataRoot = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="File from which a run that was killed goes on.")] = None,
+) -> None:
+    """Train a detector, calibrate it on clips held out, and write it to a file."""
+    from evidentia.cli.events_fit import run_train
+
+    settings = {
+        "epochs": epochs,
+        "false_alarms_per_minute": false_alarms,
+        "delay": delay,
+        "macro_f1": macro_f1,
+        "checkpoint": checkpoint,
+    }
+    model: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    model |= {"network": network, "size": size.value, "head": head, "seed": seed}
+    model["preset"] = None if preset is _Preset.NONE else preset.value
+    with _files_told():
+        run_train(data, out, model, clips=clips, data_root=data_root)
+
+
+@events.command()
+def evaluate(
+    model: _Model,
+    data: _Data,
+    clips: _Clips = None,
+    seed: _Seed = 0,
+    by: Annotated[_By, typer.Option(help="Count the first call of each clip and class, or every event.")] = _By.CLIP,
+    data_root: _DataRoot = None,
+    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw the first clip to this file: .png or .svg.")] = None,
+) -> None:
+    """Score a detector on test clips: F1, delay and false alarms, together and of each class."""
+    from evidentia.cli.events_fit import run_evaluate
+
+    with _files_told():
+        run_evaluate(
+            model, data, clips=clips, seed=seed, by=by.value, data_root=data_root, json_file=json, picture=picture
+        )
+
+
+@events.command()
+def detect(
+    model: _Model,
+    file: Annotated[
+        str, typer.Argument(help="A wav, flac or ogg file; - for raw samples (16 bits, little-endian, mono) on stdin.")
+    ],
+    rate: Annotated[
+        float | None, typer.Option(help="Samples a second on stdin; must be the detector's. Files are resampled.")
+    ] = None,
+    output: Annotated[_Format, typer.Option("--format", help="Lines of text, or of JSON.")] = _Format.TEXT,
+    engine: Annotated[_Runtime, typer.Option(help="What runs the network.")] = _Runtime.TORCH,
+    chunk: Annotated[float, typer.Option(help="Seconds that are taken at a time, at most.")] = 0.064,
+    state: Annotated[Path | None, typer.Option(help="Go on from this file if it is there, and write it.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Call this class only; may be given several times.")] = None,
+    warnings: Annotated[bool, typer.Option(help="Also warn when something is beginning.")] = True,
+    refractory: Annotated[float, typer.Option(min=0, help="Seconds without another alarm of its class.")] = 1.0,
+) -> None:
+    """Print alarms and warnings as they happen in a sound file, or in samples that come in on stdin."""
+    from evidentia.cli.events_listen import run_detect
+
+    if rate is not None and file != "-":
+        raise typer.BadParameter("a file says its own rate; --rate is for raw samples on stdin")
+    if not 0 < chunk < float("inf"):
+        raise typer.BadParameter(f"--chunk must be a positive number of seconds, got {chunk:g}")
+    options = {"labels": label or None, "warnings": warnings, "engine": engine.value, "refractory": refractory}
+    with _files_told():
+        run_detect(model, file, options, rate=rate, chunk=chunk, state=state, as_json=output is _Format.JSON)
+
+
+@contextmanager
+def _files_told() -> Iterator[None]:
+    """Files that are missing or not allowed are told in a sentence; a reader that has gone away is no error of ours."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        told = str(error) if error.errno is None else f"{error.filename or 'a file'} cannot be used: {error.strerror}"
+        raise EvidentiaError(told) from error

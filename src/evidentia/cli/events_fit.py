@@ -1,0 +1,216 @@
+"""`evidentia events train` and `evaluate`: clips by name or from files, a detector, and its figures."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.evaluation import EarlyScores
+from evidentia.events import ANY, Clip, EventDetector, FusionHead, SoundInputs, load_clips, load_strong
+from evidentia.events.data import DATASETS
+from evidentia.experiments.record import RunRecord
+
+_RATE = 16_000
+_TARGETS = {
+    "false_alarms_per_minute": "at most {:g} false alarms a minute",
+    "delay": "a mean delay of at most {:g} s",
+    "macro_f1": "a macro F1 of at least {:g}",
+}
+
+
+def run_train(data: str, out: Path, model: dict[str, Any], *, clips: int | None, data_root: Path | None) -> None:
+    """Load, fit, save, and print what was calibrated."""
+    if out.is_dir():
+        raise EvidentiaError(f"the detector is written to a file, but {out} is a folder")
+    detector, begin = EventDetector(**model), time.monotonic()
+    seed = model["seed"]
+    training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root)
+    held = None
+    if data in DATASETS:
+        # A quarter as many to calibrate on, which come from other sounds.
+        few = None if clips is None else math.ceil(clips / 4)
+        held = read_clips(data, "validation", count=few, seed=seed, data_root=data_root)
+    detector.fit(training, held)
+    detector.save(out)
+    console = Console()
+    size = sum(parameter.numel() for parameter in detector.network_.parameters())
+    console.print(
+        f"{_short(data)}: {len(training):,} clips, {len(detector.labels_)} classes; {model['network']}, {size:,} "
+        f"parameters, {len(detector.history_)} epochs, {time.monotonic() - begin:.0f} s",
+        highlight=False,
+    )
+    _print_calibration(console, detector)
+    console.print(f"written to {out}", style="dim", highlight=False, soft_wrap=True)
+
+
+def run_evaluate(
+    model: Path,
+    data: str,
+    *,
+    clips: int | None = None,
+    seed: int = 0,
+    by: Literal["clip", "event"] = "clip",
+    data_root: Path | None = None,
+    json_file: Path | None = None,
+    picture: Path | None = None,
+) -> None:
+    """Score a detector, print the figures, write them and draw the first clip."""
+    detector = EventDetector.load(model)
+    record = RunRecord(
+        {"model": model.name, "data": _short(data), "clips": clips, "by": by, **_configuration(detector)}
+    )
+    rate = detector.inputs_.rate if isinstance(detector.inputs_, SoundInputs) else _RATE
+    found = read_clips(data, "test", count=clips, seed=seed, data_root=data_root, rate=rate)
+    if not any(label in detector.labels_ for clip in found for label in clip.labels):
+        raise EvidentiaError(
+            f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
+        )
+    scores = detector.evaluate(found, by=by)
+    names = detector.labels_ if len(scores.f1) == len(detector.labels_) else (ANY,)
+    metrics = _metrics(scores, names)
+    record.add(seed, metrics)
+    if json_file is not None:
+        record.save(json_file)
+    _print_scores(Console(), f"{_short(data)}, {len(found)} clips, by {by}", metrics)
+    if picture is not None:
+        from evidentia.reports import clip_picture, save_figure
+
+        save_figure(clip_picture(detector, found[0]), picture)
+
+
+def read_clips(
+    data: str,
+    part: str,
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    data_root: Path | None = None,
+    rate: int = _RATE,
+) -> list[Clip]:
+    """Clips of a data set by name, of a tsv file of events, or of a folder with sounds and one tsv file.
+
+    Args:
+        data: the name, or the path.
+        part: of a data set by name; files are taken whole.
+        count: how many clips at most.
+        seed: of clips that are mixed.
+        data_root: the folder that ESC-50, or the sounds of a tsv file, are in; else they lie beside the tsv file.
+        rate: files are resampled to it.
+    """
+    path = Path(data)
+    if data in DATASETS or not path.exists():
+        if data not in DATASETS:
+            raise EvidentiaError(
+                f"there is no data set of events named {data!r}, and no such file; choose one of: "
+                f"{', '.join(DATASETS)}, or give a tsv file of events"
+            )
+        return load_clips(data, part, count=count, seed=seed, data_root=data_root)
+    if path.is_dir():
+        tables = sorted(path.glob("*.tsv"))
+        if len(tables) != 1:
+            raise EvidentiaError(f"{path} must hold one tsv file of events, got {len(tables)}; give the file itself")
+        path = tables[0]
+    clips = load_strong(path, data_root or path.parent, rate=rate, limit=count)
+    if not clips:
+        raise EvidentiaError(f"{path} lists no sound file; it needs a line for each event")
+    return clips
+
+
+def _short(data: str) -> str:
+    """The name of data; of a path its last part, so that figures do not depend on where files lie."""
+    return data if data in DATASETS else Path(data).name
+
+
+def _configuration(detector: EventDetector) -> dict[str, Any]:
+    left_out = {"checkpoint", "progress"}
+    return {
+        "network": detector.network,
+        "size": detector.size,
+        "preset": detector.preset,
+        "head": detector.head_.describe(),
+        "labels": list(detector.labels_),
+        "training": detector.settings.model_dump(mode="json", exclude=left_out),
+        "tuning": detector.tuning.model_dump(mode="json"),
+    }
+
+
+def _metrics(scores: EarlyScores, names: tuple[str, ...]) -> dict[str, Any]:
+    """All figures that something was counted for."""
+    figures: dict[str, Any] = {name: value for name, value in scores.summary().items() if value is not None}
+    classes: dict[str, dict[str, float]] = {}
+    for k, name in enumerate(names):
+        counted = {
+            "f1": float(scores.f1[k]),
+            "precision": float(scores.precision[k]),
+            "recall": float(scores.recall[k]),
+            "delay": float(scores.class_delay[k]),
+            "true_positives": int(scores.true_positives[k]),
+            "false_positives": int(scores.false_positives[k]),
+            "false_negatives": int(scores.false_negatives[k]),
+        }
+        classes[name] = {part: value for part, value in counted.items() if not math.isnan(value)}
+    return {**figures, "classes": classes}
+
+
+def _print_scores(console: Console, title: str, metrics: dict[str, Any]) -> None:
+    table = _table(title, ["class", "F1", "precision", "recall", "delay, s", "hits", "false", "missed"])
+    for name, found in metrics["classes"].items():
+        shares = [_number(found.get(part), "{:.3f}") for part in ("f1", "precision", "recall", "delay")]
+        counts = [str(found[part]) for part in ("true_positives", "false_positives", "false_negatives")]
+        table.add_row("any" if name == ANY else name, *shares, *counts)
+    console.print(table)
+    for line in _figures(metrics):
+        console.print(line, highlight=False)
+
+
+def _figures(scores: dict[str, Any]) -> list[str]:
+    f1, micro, delay, censored, alarms = (
+        _number(scores.get(name), "{:.3f}")
+        for name in ("macro_f1", "micro_f1", "delay", "censored_delay", "false_alarms_per_minute")
+    )
+    return [
+        f"macro F1 {f1}, micro F1 {micro}, {alarms} false alarms a minute",
+        f"delay {delay} s over hits; {censored} s if a miss counts to the end of its event",
+    ]
+
+
+def _print_calibration(console: Console, detector: EventDetector) -> None:
+    found = detector.calibration_
+    ((target, value),) = found["target"].items()
+    met = "met" if found["met"] else "NOT met, the nearest was taken"
+    console.print(f"calibrated on clips held out to {_TARGETS[target].format(value)}: {met}", highlight=False)
+    for line in _figures(found["scores"]):
+        console.print(f"  {line}", highlight=False)
+    console.print(_settings_table(detector.head_, detector.labels_))
+
+
+def _settings_table(head: FusionHead, labels: tuple[str, ...]) -> Table:
+    """Thresholds, windows and decays of each class; in one row if all classes share them."""
+    settings = {
+        name: value
+        for name, value in head.model_dump().items()
+        if isinstance(value, int | float | tuple | list) and not isinstance(value, bool)
+    }
+    table = _table(f"{head.name}, calibrated", ["class", *settings])
+    alike = not any(isinstance(value, tuple | list) for value in settings.values())
+    for k, label in enumerate(("all",) if alike else labels):
+        row = [value[k] if isinstance(value, tuple | list) else value for value in settings.values()]
+        table.add_row(label, *(f"{value:.3g}" for value in row))
+    return table
+
+
+def _table(title: str, headings: list[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    for index, heading in enumerate(headings):
+        table.add_column(heading.replace("_", " "), justify="right" if index else "left")
+    return table
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)

@@ -1,0 +1,125 @@
+"""`evidentia study`: a declared study, run or taken up again, and its table beside the published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evidentia.experiments import (
+    STUDIES,
+    Plan,
+    StudyRun,
+    StudyStore,
+    StudyTable,
+    export_table,
+    find_study,
+    make_engine,
+    plan_study,
+    run_plan,
+    study_table,
+)
+from evidentia.experiments.study import PresetName
+from evidentia.experiments.study_export import check_export, paired_texts, table_notes, table_texts
+
+_INTERRUPTED = 130
+
+
+def list_studies() -> None:
+    """Print the studies that there are."""
+    table = Table(header_style="")
+    for index, heading in enumerate(("study", "what", "quick", "full")):
+        table.add_column(heading, justify="right" if index > 1 else "left")
+    for study in STUDIES.values():
+        sizes = [str(len(study.cells(preset)) * study.preset(preset).seeds) for preset in ("quick", "full")]
+        table.add_row(study.name, study.title, *sizes)
+    console = Console()
+    console.print(table)
+    console.print("quick and full: how many trainings there are", style="dim", highlight=False)
+
+
+def run_study(
+    name: str,
+    preset: PresetName,
+    *,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    store_file: Path,
+    seeds: int | None,
+    data_root: Path | None,
+    exports: Sequence[Path],
+) -> None:
+    """Run what is missing, print the table and the failures, and export the table."""
+    for file in exports:
+        check_export(file)
+    plan = plan_study(find_study(name), preset, seeds)
+    used = make_engine(engine, workers, address)
+    console, notes = Console(), Console(stderr=True)
+    with StudyStore(store_file) as store:
+        try:
+            run = run_plan(plan, store, used, data_root=data_root)
+        except KeyboardInterrupt:
+            done = len(store.results(plan.jobs))
+            notes.print(f"stopped: {done} of {len(plan.jobs)} jobs are done; the same command goes on from there")
+            raise typer.Exit(_INTERRUPTED) from None
+        table = study_table(plan, store)
+    print_table(console, table)
+    _print_run(notes, plan, run)
+    for file in exports:
+        export_table(table, file)
+    if run.failures:
+        raise typer.Exit(1)
+
+
+def print_table(console: Console, table: StudyTable) -> None:
+    """Print the table, the tests and the notes."""
+    study, plan = table.plan.study, table.plan
+    seeds = f"{len(plan.seeds)} seeds" if len(plan.seeds) > 1 else "one seed"
+    _print_grid(console, f"{study.title} ({plan.preset}, {seeds})", *table_texts(table), axes=len(study.axes))
+    if table.tests and study.compare is not None:
+        headings, rows = paired_texts(table)
+        same = headings.index("against")
+        headings, *rows = ([*row[:same], *row[same + 1 :]] for row in (headings, *rows))
+        title = f"Against {study.compare.against}, paired t-tests of the same seeds"
+        _print_grid(console, title, headings, rows, axes=len(study.axes) - 1)
+    for note in table_notes(table):
+        console.print(note, style="dim", highlight=False, markup=False)
+
+
+def _print_grid(
+    console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, axes: int
+) -> None:
+    """With the cell above its metrics, as far as there are several: names are long, and terminals narrow."""
+    cells = [", ".join(row[:axes]) for row in rows]
+    several = len(set(cells)) < len(cells)
+    grid = Table(title=title, title_justify="left", title_style="bold", header_style="")
+    for heading in headings[axes:] if several else headings:
+        words = heading in (*headings[: axes + 1], "method", "verdict")
+        style = "dim" if heading == "published" else None
+        grid.add_column(heading, justify="left" if words else "right", style=style, overflow="fold")
+    for index, row in enumerate(rows):
+        begins = index == 0 or cells[index - 1] != cells[index]
+        if several and begins:
+            if index:
+                grid.add_section()
+            grid.add_row(Text(cells[index], style="bold"))
+        grid.add_row(*(Text(text) for text in (row[axes:] if several else row)))
+    console.print(grid)
+
+
+def _print_run(notes: Console, plan: Plan, run: StudyRun) -> None:
+    for failed in run.failures:
+        notes.print(f"failed: {failed.what}", style="bold red", highlight=False, markup=False)
+        notes.print(failed.failure.rstrip(), style="dim", highlight=False, markup=False)
+    parts = [f"{run.now} of {run.jobs} jobs in {run.seconds:.0f} s"]
+    parts += [
+        f"{number} {what}" for number, what in ((run.earlier, "done before"), (run.elsewhere, "by others")) if number
+    ]
+    parts += [f"{run.retries} workers died"] if run.retries else []
+    parts += [f"{len(run.failures)} failed"] if run.failures else []
+    notes.print(f"{plan.study.name}: {', '.join(parts)}", style="dim", highlight=False)

@@ -1,0 +1,78 @@
+"""What a study comes to: its cells, its seeds and the jobs that these make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.experiments.code_version import code_version
+from evidentia.experiments.job import Job, Task
+from evidentia.experiments.study import Cell, PresetName, Study
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study, a preset and seeds.
+
+    Attributes:
+        study: what is run.
+        preset: how much of it.
+        seeds: of every cell.
+        cells: of the preset.
+        code: the version of the job's code.
+
+    Example:
+        >>> study = Study(
+        ...     name="two", title="Two", job="graph", metrics=["accuracy"], axes={"data": ["cora", "citeseer"]}
+        ... )
+        >>> plan = plan_study(study, seeds=3)
+        >>> len(plan.cells), len(plan.jobs)
+        (2, 6)
+    """
+
+    study: Study
+    preset: PresetName
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...]
+    code: str
+
+    def job(self, cell: Cell, seed: int) -> Job:
+        """The job of a cell and a seed."""
+        return Job(self.study.job_name, cell.configuration, seed, self.code)
+
+    @cached_property
+    def jobs(self) -> dict[str, Job]:
+        """All jobs by their keys, all cells for the first seed first; cells that are alike share theirs."""
+        jobs = (self.job(cell, seed) for seed in self.seeds for cell in self.cells)
+        return {job.key: job for job in jobs}
+
+    def task(self, job: Job, data_root: str | None = None) -> Task:
+        """A job with what a worker needs to run it."""
+        source = self.study.source
+        return Task(job, None if source is not None else self.study.function, source, data_root)
+
+    def describe(self, job: Job) -> str:
+        """A job in words, as its first cell has them."""
+        cell = next(cell for cell in self.cells if cell.configuration == job.configuration)
+        return ", ".join([*(f"{axis} {label}" for axis, label in cell.labels.items()), f"seed {job.seed}"])
+
+
+def plan_study(study: Study, preset: PresetName = "quick", seeds: int | None = None) -> Plan:
+    """Say what is to be run, and see that it can be.
+
+    Args:
+        study: what is run.
+        preset: "quick" or "full".
+        seeds: how many, in place of the preset's.
+
+    Raises:
+        EvidentiaError: if a cell has options that its job does not know.
+    """
+    number = study.preset(preset).seeds if seeds is None else seeds
+    if number < 1:
+        raise EvidentiaError(f"there must be at least one seed, got {number}")
+    study.check_options(preset)
+    code = code_version(study.function, None if study.source is None else study.source.text)
+    chosen = tuple(range(study.first_seed, study.first_seed + number))
+    return Plan(study, preset, chosen, tuple(study.cells(preset)), code)

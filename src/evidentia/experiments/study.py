@@ -1,0 +1,284 @@
+"""A study: a grid of configurations, declared; what is measured, and the published table that it stands beside."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.settings import Settings
+from evidentia.experiments.jobs import CHECKS, JOBS, JobFunction
+from evidentia.experiments.published_figures import PublishedFigure, published, published_figure
+from evidentia.experiments.study_source import StudySource
+
+PresetName: TypeAlias = Literal["quick", "full"]
+
+# What the runner adds to a configuration, or what changes nothing in the figures.
+_NOT_OPTIONS = ("seed", "data_root", "progress", "checkpoint", "log", "cache")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a grid: the label of each axis, and the configuration that they make."""
+
+    labels: Mapping[str, str]
+    configuration: Mapping[str, Any]
+
+
+class Preset(Settings):
+    """How much of a study is run.
+
+    Args:
+        seeds: how many.
+        keep: by axis, the labels that are run; all where there are none.
+        fixed: options that take the place of the study's.
+    """
+
+    seeds: int = Field(ge=1)
+    keep: dict[str, Sequence[str]] = Field(default_factory=dict)
+    fixed: dict[str, Any] = Field(default_factory=dict)
+
+
+class Beside(Settings):
+    """Where the published figure of a cell and a metric stands.
+
+    `table`, `row` and `column` are templates: `{metric}` stands for the metric, and the name of an axis for its label.
+
+    Args:
+        table: of `evidentia.experiments.published`.
+        row: such as `{data}/{method}`.
+        column: such as `accuracy.{ratio}`.
+        names: by axis, or for `metric`, what the table calls a label, where it calls it otherwise; templates too.
+        runs: how many runs are behind a published figure, if that is known.
+    """
+
+    table: str
+    row: str
+    column: str = "{metric}"
+    names: dict[str, dict[str, str]] = Field(default_factory=dict)
+    runs: int | None = Field(default=None, ge=1)
+
+    def figure(self, cell: Cell, metric: str) -> PublishedFigure | None:
+        """The published figure, or None if there is none for this cell and metric."""
+        words = {**cell.labels, "metric": metric}
+        words |= {
+            axis: names[words[axis]].format(**words) for axis, names in self.names.items() if words[axis] in names
+        }
+        return published_figure(*(part.format(**words) for part in (self.table, self.row, self.column)))
+
+
+class Comparison(Settings):
+    """Which methods are held against which, seed by seed.
+
+    Args:
+        axis: whose labels are compared, all else being equal.
+        against: the label that all others are compared with.
+        metrics: by which; the study's first if none is named.
+    """
+
+    axis: str
+    against: str
+    metrics: Sequence[str] = ()
+
+
+class Study(Settings):
+    """A grid of configurations, and what is to be shown of them.
+
+    Args:
+        name: of small letters, digits and dashes.
+        title: what it is about.
+        job: a name of `evidentia.experiments.jobs.JOBS`, or a function of a configuration and a seed that gives
+            numbers by name.
+        fixed: options of every cell.
+        axes: by name, the values of an option of that name, or groups of options by their labels. The grid has a cell
+            for every combination.
+        metrics: those to be shown, by their dotted names.
+        unit: "%" for metrics in [0, 1] that are shown times 100.
+        seeds: how many there are where the preset says nothing.
+        first_seed: the first of them.
+        beside: the published table.
+        compare: which methods are tested against each other.
+        presets: `quick` and `full`; one that is missing is the whole grid.
+
+    Raises:
+        EvidentiaError: if the parts do not fit together.
+
+    Example:
+        >>> study = Study(
+        ...     name="widths", title="How wide?", job="graph", fixed={"data": "synthetic"}, metrics=["accuracy"],
+        ...     axes={"hidden": [8, 16], "method": {"plain": {"method": "gcn"}, "sure": {"method": "s-gcn"}}},
+        ... )
+        >>> [dict(cell.labels) for cell in study.cells()][1], len(study.cells())
+        ({'hidden': '8', 'method': 'sure'}, 4)
+        >>> study.cells()[1].configuration
+        {'data': 'synthetic', 'hidden': 8, 'method': 's-gcn'}
+    """
+
+    name: str
+    title: str
+    job: str | JobFunction
+    metrics: tuple[str, ...] = Field(min_length=1)
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    axes: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
+    unit: Literal["1", "%"] = "1"
+    seeds: int = Field(default=5, ge=1)
+    first_seed: int = Field(default=0, ge=0)
+    beside: Beside | None = None
+    compare: Comparison | None = None
+    presets: dict[PresetName, Preset] = Field(default_factory=dict)
+    source: StudySource | None = Field(default=None, exclude=True, repr=False)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        _check(self)
+
+    @field_validator("axes", mode="before")
+    @classmethod
+    def _label_values(cls, axes: Any) -> Any:
+        """A list of values becomes a group of one option for each."""
+        if not isinstance(axes, Mapping):
+            return axes
+        return {
+            name: {value_label(value): {name: value} for value in values}
+            if isinstance(values, Sequence) and not isinstance(values, str)
+            else values
+            for name, values in axes.items()
+        }
+
+    @property
+    def function(self) -> JobFunction:
+        """What one job runs."""
+        return JOBS[self.job] if isinstance(self.job, str) else self.job
+
+    @property
+    def job_name(self) -> str:
+        """The name under which its jobs are kept."""
+        return self.job if isinstance(self.job, str) else getattr(self.job, "__name__", type(self.job).__name__)
+
+    def preset(self, name: PresetName = "full") -> Preset:
+        """How much is run under that name."""
+        if name not in ("quick", "full"):
+            raise EvidentiaError(f"there is no preset named {name!r}; choose one of: quick, full")
+        return self.presets.get(name) or Preset(seeds=self.seeds)
+
+    def cells(self, preset: PresetName = "full") -> list[Cell]:
+        """The cells that a preset runs, the last axis changing fastest."""
+        chosen = self.preset(preset)
+        choices = [
+            [(axis, label, options) for label, options in groups.items() if label in chosen.keep.get(axis, (label,))]
+            for axis, groups in self.axes.items()
+        ]
+        return [
+            Cell(
+                {axis: label for axis, label, _ in combination},
+                {**self.fixed, **chosen.fixed, **{k: v for _, _, options in combination for k, v in options.items()}},
+            )
+            for combination in itertools.product(*choices)
+        ]
+
+    def check_options(self, preset: PresetName = "full") -> None:
+        """See that every cell of a preset could be run, without running any.
+
+        Raises:
+            EvidentiaError: naming the first cell that could not.
+        """
+        if not isinstance(self.job, str) or self.job not in CHECKS:
+            return
+        where = ""
+        try:
+            for cell in self.cells(preset):
+                where = ", ".join(f"{axis} {label}" for axis, label in cell.labels.items()) or "its only cell"
+                CHECKS[self.job](cell.configuration)
+        except (EvidentiaError, TypeError) as error:
+            raise EvidentiaError(f"the study {self.name} cannot run {where}: {error}") from error
+
+
+def value_label(value: Any) -> str:
+    """How a value is written in a table.
+
+    Example:
+        >>> value_label(0.25), value_label(True), value_label("gcn"), value_label(None)
+        ('0.25', 'yes', 'gcn', 'none')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _check(study: Study) -> None:
+    def fail(problem: str) -> None:
+        raise EvidentiaError(f"the study {study.name!r} does not fit: {problem}")
+
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", study.name):
+        fail("its name must be of small letters, digits and dashes, such as my-study")
+    if isinstance(study.job, str) and study.job not in JOBS:
+        fail(f"there is no job named {study.job!r}; choose one of: {', '.join(sorted(JOBS))}")
+    for axis, groups in study.axes.items():
+        if not groups:
+            fail(f"the axis {axis} has no values")
+    _check_options(study, fail)
+    for name, preset in study.presets.items():
+        for axis, labels in preset.keep.items():
+            known = study.axes.get(axis)
+            if known is None:
+                fail(f"the preset {name} keeps some of {axis!r}, which is no axis; there are: {_list(study.axes)}")
+            elif not labels or (unknown := [label for label in labels if label not in known]):
+                what = f"no {unknown[0]!r}" if labels else "nothing to keep"
+                fail(f"the preset {name} finds {what} on the axis {axis}; there are: {_list(known)}")
+    _check_shown(study, fail)
+
+
+def _check_options(study: Study, fail: Any) -> None:
+    owner: dict[str, str] = {}
+    for axis, groups in study.axes.items():
+        for option in {option for options in groups.values() for option in options}:
+            if option in owner:
+                fail(f"the axes {owner[option]} and {axis} both set {option}")
+            owner[option] = axis
+    options = [study.fixed, *(p.fixed for p in study.presets.values()), *({name: None} for name in owner)]
+    for name in _NOT_OPTIONS:
+        if any(name in group for group in options):
+            fail(f"{name} is no option of a study: the command or the runner sets it")
+    try:
+        configurations = [cell.configuration for cell in study.cells()]
+        json.dumps([*configurations, *(preset.fixed for preset in study.presets.values())], allow_nan=False)
+    except (TypeError, ValueError) as error:
+        fail(f"options must be plain numbers, words and lists: {error}")
+
+
+def _check_shown(study: Study, fail: Any) -> None:
+    if study.beside is not None:
+        words = {*study.axes, "metric"}
+        for part in (study.beside.table, study.beside.row, study.beside.column):
+            for _, word, _, _ in Formatter().parse(part):
+                if word is not None and word not in words:
+                    fail(f"{part!r} names {word!r}, which is neither an axis nor 'metric'; there are: {_list(words)}")
+        for name in study.beside.names:
+            if name not in words:
+                fail(f"names are given for {name!r}, which is neither an axis nor 'metric'")
+        if "metric" in {word for _, word, _, _ in Formatter().parse(study.beside.table)}:
+            fail("the published table cannot depend on the metric")
+        for cell in study.cells():
+            published(study.beside.table.format(**cell.labels))
+            figures = [study.beside.figure(cell, metric) for metric in study.metrics]
+            if wrong := [figure.unit for figure in figures if figure is not None and figure.unit != study.unit]:
+                fail(f"it is in {study.unit!r}, and the published table in {wrong[0]!r}")
+    if study.compare is not None:
+        axis, against = study.compare.axis, study.compare.against
+        if axis not in study.axes:
+            fail(f"methods are compared along {axis!r}, which is no axis; there are: {_list(study.axes)}")
+        if against not in study.axes[axis]:
+            fail(f"all are compared with {against!r}, which is not on the axis {axis}: {_list(study.axes[axis])}")
+
+
+def _list(names: Any) -> str:
+    return ", ".join(sorted(map(str, names))) or "none"

@@ -1,0 +1,270 @@
+"""`evidentia events` on synthetic clips, with a detector trained once."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from evidentia._version import __version__
+from evidentia.cli import app
+from evidentia.events import Clip, EventDetector, SeriesInputs, load_clips, make_head, make_network
+
+soundfile = pytest.importorskip("soundfile")
+runner = CliRunner()
+KEYS = {"label", "time", "segment", "level", "belief", "disbelief", "vacuity", "base_rate", "probability", "delay"}
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Any:
+    return runner.invoke(app, ["events", *map(str, arguments)], input=stdin)
+
+
+def lines(result: Any) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sounds, a tsv file with their events, and the samples of the first as they are."""
+    folder = tmp_path_factory.mktemp("sounds")
+    rows = ["filename\tonset\toffset\tevent_label"]
+    for number, clip in enumerate(load_clips("synthetic", count=6)):
+        samples = (clip.samples.numpy() * 32767).astype("<i2")
+        soundfile.write(folder / f"{number}.wav", samples, 16_000, subtype="PCM_16")
+        rows += [f"{number}.wav\t{event.onset}\t{event.offset}\t{event.label}" for event in clip.events]
+        if number == 0:
+            (folder / "first.raw").write_bytes(samples.tobytes())
+    (folder / "labels.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A detector, and what was printed about it."""
+    out = tmp_path_factory.mktemp("models") / "model.safetensors"
+    result = run("train", "synthetic", "--out", out, "--epochs", "1", "--clips", "8", "--seed", "3")
+    assert result.exit_code == 0, result.output
+    return out, result.stdout
+
+
+@pytest.fixture(scope="module")
+def model(trained: tuple[Path, str]) -> Path:
+    """The same detector with a threshold at which it calls now and then, however little it has learned."""
+    detector = EventDetector.load(trained[0])
+    found = detector.beta(load_clips("synthetic", count=2))
+    for name in ("head_", "warning_"):
+        head = getattr(detector, name)
+        score = head.fuse(found.alpha, found.beta).score
+        level = float(score[score.isfinite()].quantile(0.9))
+        changes = {"threshold": level, "max_vacuity": 1.0} if name == "head_" else {"threshold": level}
+        setattr(detector, name, head.model_copy(update=changes))
+    path = trained[0].with_name("lively.safetensors")
+    detector.save(path)
+    return path
+
+
+def test_training_prints_what_was_calibrated(trained: tuple[Path, str]) -> None:
+    path, printed = trained
+    for word in ("synthetic: 8 clips, ", "at most 2 false alarms a minute", "macro F1", "threshold", "window", "decay"):
+        assert word in printed
+    assert EventDetector.load(path).settings.seed == 3
+
+
+def test_evaluation_prints_and_writes_every_figure(model: Path, tmp_path: Path) -> None:
+    file, picture = tmp_path / "out.json", tmp_path / "clip.png"
+    result = run("evaluate", model, "synthetic", "--clips", "3", "--json", file, "--picture", picture)
+    assert result.exit_code == 0, result.output
+    for word in ("macro F1", "micro F1", "false alarms a minute", "delay", "miss", "siren", "precision"):
+        assert word in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    saved = json.loads(file.read_text())
+    assert saved["evidentia_version"] == __version__
+    assert saved["configuration"]["network"] == "crnn"
+    assert saved["configuration"]["head"]["name"] == "wbc"
+    expected = EventDetector.load(model).evaluate(load_clips("synthetic", "test", count=3)).summary()
+    for name, value in expected.items():
+        assert saved["mean"].get(name) == (None if value is None else pytest.approx(value))
+    assert set(saved["mean"]["classes"]) == set(EventDetector.load(model).labels_)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path) not in file.read_text()
+    assert str(model.parent) not in file.read_text()
+
+
+def test_a_file_and_stdin_give_the_same_detections_in_any_chunks(model: Path, folder: Path) -> None:
+    raw = (folder / "first.raw").read_bytes()
+    samples = np.frombuffer(raw, dtype="<i2").astype(np.float32) / 32_768
+    expected = [each.to_dict() for each in EventDetector.load(model).stream().push(samples)]
+    assert expected
+    assert set(expected[0]) == KEYS
+    sound = folder / "0.wav"
+    assert lines(run("detect", model, sound, "--format", "json")) == expected
+    assert lines(run("detect", model, sound, "--format", "json", "--chunk", "2.5")) == expected
+    assert lines(run("detect", model, "-", "--format", "json", "--rate", "16000", stdin=raw)) == expected
+    assert lines(run("detect", model, "-", "--format", "json", "--chunk", "0.01", stdin=raw)) == expected
+
+
+def test_text_says_what_and_when(model: Path, folder: Path) -> None:
+    sound = folder / "0.wav"
+    found = lines(run("detect", model, sound, "--format", "json"))
+    result = run("detect", model, sound)
+    shown = result.stdout.splitlines()
+    assert len(shown) == len(found)
+    for line, detection in zip(shown, found, strict=True):
+        assert f"{detection['time']:.3f} s" in line
+        assert detection["level"] in line
+        assert f"belief {detection['belief']:.2f}" in line
+    assert "10.0 s heard" in result.stderr
+
+
+def test_classes_and_warnings_can_be_left_out(model: Path, folder: Path) -> None:
+    sound = folder / "0.wav"
+    alarms = [each for each in lines(run("detect", model, sound, "--format", "json")) if each["level"] == "alarm"]
+    assert lines(run("detect", model, sound, "--format", "json", "--no-warnings")) == alarms
+    label = alarms[0]["label"]
+    only = lines(run("detect", model, sound, "--format", "json", "--no-warnings", "--label", label))
+    assert only == [each for each in alarms if each["label"] == label]
+
+
+def test_a_stream_goes_on_from_its_state(model: Path, folder: Path, tmp_path: Path) -> None:
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    whole = lines(run("detect", model, "-", "--format", "json", stdin=raw))
+    parts = []
+    for first, last in ((0, 100_002), (100_002, 100_100), (100_100, None)):
+        parts += lines(run("detect", model, "-", "--format", "json", "--state", state, stdin=raw[first:last]))
+    assert parts == whole
+
+
+def test_a_stream_that_is_stopped_keeps_its_state(
+    model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    whole = lines(run("detect", model, "-", "--format", "json", stdin=raw))
+
+    class Stopped(io.BytesIO):
+        def read1(self, size: int | None = -1) -> bytes:
+            if self.tell() >= 100_000:
+                raise KeyboardInterrupt
+            return super().read1(min(size or 0, 100_000 - self.tell()))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("typer.get_binary_stream", lambda _: Stopped(raw))
+        first = lines(run("detect", model, "-", "--format", "json", "--state", state))
+    rest = lines(run("detect", model, "-", "--format", "json", "--state", state, stdin=raw[100_000:]))
+    assert first + rest == whole
+
+
+def test_half_a_sample_at_the_end_is_told(model: Path) -> None:
+    result = run("detect", model, "-", stdin=bytes(4001))
+    assert result.exit_code == 0
+    assert "in the middle of one" in result.stderr
+
+
+@pytest.mark.parametrize("data", ["", "labels.tsv"])
+def test_sounds_with_a_tsv_file(model: Path, folder: Path, data: str, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    result = run("evaluate", model, folder / data, "--by", "event", "--clips", "4", "--json", file)
+    assert result.exit_code == 0, result.output
+    assert "4 clips, by event" in result.stdout
+    assert str(folder) not in file.read_text()
+
+
+def test_training_on_a_folder_of_sounds(folder: Path, tmp_path: Path) -> None:
+    options = ["--epochs", "1", "--preset", "none", "--head", "phase1", "--macro-f1", "0.9"]
+    result = run("train", folder, "--out", tmp_path / "new" / "model.safetensors", *options)
+    assert result.exit_code == 0, result.output
+    assert "a macro F1 of at least 0.9: NOT met" in result.stdout
+    assert EventDetector.load(tmp_path / "new" / "model.safetensors").preset is None
+
+
+def series_detector(path: Path) -> None:
+    inputs = SeriesInputs(rate=10.0, channels=2)
+    network = make_network("temporal", 2, 1, segment=1).eval()
+    detector = EventDetector.assemble(network, ["jam"], inputs, make_head("wbc"))
+    detector.network = "temporal"
+    detector.save(path)
+
+
+def refused(arguments: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        app(["events", *map(str, arguments)])
+    assert stopped.value.code == 1
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "Traceback" not in shown
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "sinthetic", "--out", "x"], "there is no data set of events named 'sinthetic'"),
+        (["train", "synthetic", "--out", "."], "is a folder"),
+        (["train", "synthetic", "--out", "x", "--network", "rnn"], "'rnn'"),
+        (["train", "synthetic", "--out", "x", "--head", "wcb"], "'wcb'"),
+        (["train", "synthetic", "--out", "x", "--delay", "1", "--macro-f1", "0.5"], "one target can be met at a time"),
+        (["train", "esc50-alarm", "--out", "x"], "pass data_root"),
+        (["evaluate", "nowhere.safetensors", "synthetic"], "there is no file nowhere.safetensors"),
+        (["detect", "nowhere.safetensors", "-"], "there is no file nowhere.safetensors"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(arguments, capsys)
+
+
+def test_bad_files_are_told_in_a_sentence(
+    model: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, series = tmp_path / "broken.wav", tmp_path / "series.safetensors"
+    broken.write_bytes((folder / "0.wav").read_bytes()[:5000])
+    series_detector(series)
+    (tmp_path / "labels.tsv").write_text("filename\tonset\toffset\tevent_label\na.wav\t0\t1\tcow\n")
+    soundfile.write(tmp_path / "a.wav", np.zeros(32_000), 16_000)
+    (tmp_path / "empty").mkdir()
+    for arguments, message in (
+        (["detect", model, broken], "truncated"),
+        (["detect", model, tmp_path / "no.wav"], "there is no file"),
+        (["detect", broken, folder / "0.wav"], "not a readable safetensors file"),
+        (["detect", series, folder / "0.wav"], "the command takes sound"),
+        (["detect", model, folder / "0.wav", "--label", "cow"], "labels must be a list of some of"),
+        (["detect", model, folder / "0.wav", "--state", model], "of another kind"),
+        (["evaluate", model, tmp_path], "no event of a class that the detector knows"),
+        (["evaluate", model, tmp_path / "empty"], "must hold one tsv file of events, got 0"),
+        (["evaluate", model, "synthetic", "--clips", "1", "--picture", tmp_path / "a.gif"], "a figure is saved as"),
+    ):
+        assert message in refused(arguments, capsys)
+
+
+def test_another_rate_is_an_error(model: Path) -> None:
+    result = run("detect", model, "-", "--rate", "8000", stdin=bytes(4000))
+    assert result.exit_code == 1
+    assert "takes 16000 samples a second, got 8000" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "synthetic"],
+        ["train", "synthetic", "--out", "x", "--size", "huge"],
+        ["train", "synthetic", "--out", "x", "--epochs", "0"],
+        ["evaluate", "x"],
+        ["detect", "x", "-", "--format", "xml"],
+        ["detect", "x", "-", "--chunk", "0"],
+        ["detect", "x", "a.wav", "--rate", "16000"],
+    ],
+)
+def test_bad_options_are_refused_before_any_work(arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_sound_of_another_rate_is_resampled(model: Path, tmp_path: Path) -> None:
+    clip: Clip = load_clips("synthetic", count=1)[0]
+    soundfile.write(tmp_path / "a.flac", clip.samples[::2].numpy(), 8000)
+    assert "10.0 s heard" in run("detect", model, tmp_path / "a.flac").stderr

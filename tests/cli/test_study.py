@@ -1,0 +1,104 @@
+"""`evidentia study`: run, taken up again, printed and exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evidentia.cli import app
+from evidentia.experiments import STUDIES
+
+runner = CliRunner()
+
+STUDY = """
+name = "tiny"
+title = "Tiny"
+job = "graph"
+metrics = ["accuracy", "auroc.entropy"]
+unit = "%"
+seeds = 2
+fixed = { data = "synthetic", epochs = 3 }
+axes.method = ["gcn", "s-gcn"]
+"""
+
+
+def test_a_study_of_ones_own_is_run_once_and_exported(tmp_path: Path) -> None:
+    file, store, table = tmp_path / "tiny.toml", tmp_path / "results.sqlite", tmp_path / "tiny.json"
+    file.write_text(STUDY)
+    command = ["study", str(file), "--store", str(store), "--export", str(table), "--export", str(tmp_path / "t.md")]
+    first = runner.invoke(app, command)
+    assert first.exit_code == 0, first.output
+    assert "accuracy" in first.stdout
+    assert "4 of 4 jobs" in first.stderr
+    saved = json.loads(table.read_text())
+    assert [row["n"] for row in saved["rows"]] == [2, 2, 2, 2]
+    assert (tmp_path / "t.md").read_text().startswith("## Tiny")
+    again = runner.invoke(app, command)
+    assert "0 of 4 jobs" in again.stderr
+    assert "4 done before" in again.stderr
+    assert again.stdout == first.stdout
+    assert json.loads(table.read_text()) == saved
+    more = runner.invoke(app, [*command, "--seeds", "3"])
+    assert "2 of 6 jobs" in more.stderr
+
+
+def test_the_list_has_every_study() -> None:
+    result = runner.invoke(app, ["study", "--list"])
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in STUDIES)
+    assert runner.invoke(app, ["study"]).exit_code == 2
+
+
+def test_failures_are_shown_and_the_command_fails(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(
+        "from evidentia.experiments.study import Study\n"
+        "def job(configuration, seed):\n"
+        "    return {'score': 1 / (configuration['size'] - 1)}\n"
+        "study = Study(name='broken', title='Broken', job=job, metrics=['score'], axes={'size': [1, 2]}, seeds=1)\n"
+    )
+    result = runner.invoke(app, ["study", str(file), "--store", str(tmp_path / "results.sqlite")])
+    assert result.exit_code == 1
+    assert "failed: size 1, seed 0" in result.stderr
+    assert "ZeroDivisionError" in result.stderr
+    assert "1 of 2 jobs have no result" in result.stdout
+
+
+def test_an_interrupted_study_says_how_to_go_on(tmp_path: Path) -> None:
+    file = tmp_path / "stopped.py"
+    file.write_text(
+        "from evidentia.experiments.study import Study\n"
+        "def job(configuration, seed):\n"
+        "    if seed == 1:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return {'score': 1.0}\n"
+        "study = Study(name='stopped', title='Stopped', job=job, metrics=['score'], seeds=3)\n"
+    )
+    result = runner.invoke(app, ["study", str(file), "--store", str(tmp_path / "results.sqlite")])
+    assert result.exit_code == 130
+    assert "stopped: 1 of 3 jobs are done; the same command goes on from there" in " ".join(result.stderr.split())
+
+
+def test_what_is_wrong_is_told_before_any_work(tmp_path: Path) -> None:
+    store = tmp_path / "results.sqlite"
+    for arguments, problem in (
+        (["graph-odd"], "there is no study named 'graph-odd'"),
+        (["graph-ood", "--export", "table.xlsx"], "ending in .md"),
+        (["graph-ood", "--address", "auto"], "an address goes with the engine ray"),
+        (["graph-ood", "--workers", "3"], "use pool for 3 workers"),
+    ):
+        result = runner.invoke(app, ["study", *arguments, "--store", str(store)])
+        assert result.exit_code == 1
+        with pytest.raises(ValueError, match=problem):
+            raise result.exception
+    assert not store.exists()
+
+
+def test_a_damaged_store_is_never_used(tmp_path: Path) -> None:
+    store = tmp_path / "results.sqlite"
+    store.write_bytes(b"SQLite format 3\0 and no more")
+    result = runner.invoke(app, ["study", "graph-ood", "--store", str(store)])
+    assert "damaged" in str(result.exception)

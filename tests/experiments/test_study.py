@@ -1,0 +1,247 @@
+"""Studies as they are declared, and files of one's own that are not quite right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evidentia import EvidentiaError
+from evidentia.experiments import (
+    JOBS,
+    STUDIES,
+    Beside,
+    Comparison,
+    Study,
+    find_study,
+    load_study,
+    plan_study,
+    published,
+)
+from evidentia.experiments.code_version import code_version
+from evidentia.experiments.jobs.semisup_uncertainty import epistemic_job
+
+GOOD: dict[str, Any] = {"name": "mine", "title": "Mine", "job": "graph", "metrics": ["accuracy"]}
+
+TOML = """
+name = "mine"
+title = "Which width?"
+job = "graph"
+metrics = ["accuracy", "auroc.vacuity"]
+unit = "%"
+seeds = 3
+
+[fixed]
+data = "synthetic"
+task = "ood"
+
+[axes]
+hidden = [8, 16]
+
+[axes.method]
+plain = { method = "gcn" }
+sure = { method = "s-gcn", propagation = "strength" }
+
+[compare]
+axis = "method"
+against = "plain"
+
+[presets.quick]
+seeds = 1
+keep = { hidden = ["8"] }
+fixed = { epochs = 5 }
+"""
+
+
+def test_a_study_is_a_toml_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TOML)
+    study = find_study(str(tmp_path / "mine.toml"))
+    assert len(study.cells("full")) == 4
+    quick = study.cells("quick")
+    assert [dict(cell.labels) for cell in quick] == [
+        {"hidden": "8", "method": "plain"},
+        {"hidden": "8", "method": "sure"},
+    ]
+    options = {"data": "synthetic", "task": "ood", "epochs": 5, "hidden": 8}
+    assert quick[1].configuration == {**options, "method": "s-gcn", "propagation": "strength"}
+    assert plan_study(study, "quick").seeds == (0,)
+    assert plan_study(study, "full").seeds == (0, 1, 2)
+    assert plan_study(study, "quick", seeds=2).seeds == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name = \n", "is no TOML: .*line 1"),
+        (
+            TOML.replace('job = "graph"', 'job = "grpah"'),
+            "there is no job named 'grpah'; choose one of: epistemic, graph",
+        ),
+        (TOML.replace('title = "Which width?"', ""), "title: Field required"),
+        (TOML.replace("seeds = 3", "seeds = 0"), "seeds: Input should be greater than or equal to 1"),
+        (TOML.replace("seeds = 3", "sedes = 3"), "sedes: Extra inputs are not permitted"),
+        (TOML.replace("[8, 16]", "[]"), "the axis hidden has no values"),
+        (TOML.replace("[8, 16]", "8"), "axes.hidden: Input should be a valid dictionary"),
+        (TOML.replace('["8"]', '["9"]'), "the preset quick finds no '9' on the axis hidden; there are: 16, 8"),
+        (TOML.replace('["8"]', "[]"), "the preset quick finds nothing to keep on the axis hidden"),
+        (TOML.replace("keep = { hidden", "keep = { width"), "keeps some of 'width', which is no axis"),
+        (
+            TOML.replace('against = "plain"', 'against = "fancy"'),
+            "all are compared with 'fancy', which is not on the axis",
+        ),
+        (TOML.replace('axis = "method"', 'axis = "way"'), "compared along 'way', which is no axis"),
+        (TOML.replace("epochs = 5", "seed = 5"), "seed is no option of a study"),
+        (TOML.replace('task = "ood"', "weight_decay = nan"), "options must be plain numbers"),
+        (TOML.replace('"mine"', '"My study"'), "of small letters, digits and dashes"),
+        (TOML + "\n[presets.slow]\nseeds = 1\n", "presets.slow"),
+        ('source = "x"\n' + TOML, "no setting 'source'"),
+    ],
+)
+def test_a_file_that_is_wrong_is_told_before_any_work(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(EvidentiaError, match=f"(?s)mine.toml.*{problem}"):
+        load_study(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"mehtod": "gcn"}, "mehtod"),
+        ({"method": "gnc"}, "gnc"),
+        ({"data": "coral"}, "coral"),
+        ({"data": None}, "needs data"),
+        ({"task": "guess"}, "there is no task 'guess'"),
+        ({"epochs": -1}, "epochs"),
+    ],
+)
+def test_options_that_a_job_does_not_know_are_told_before_any_work(wrong: dict[str, Any], problem: str) -> None:
+    study = Study(**GOOD, fixed={"data": "cora", **wrong}, axes={"hidden": [8]})
+    with pytest.raises(EvidentiaError, match=f"the study mine cannot run hidden 8: .*{problem}"):
+        plan_study(study)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"objective": "vta"}, "vta"),
+        ({"ood": "nearby"}, "no OOD of kind 'nearby'"),
+        ({"robust": "meta", "robust_options": {"clutsers": 3}}, "clutsers"),
+        ({"udpates": 3}, "udpates"),
+        ({"data": 3}, "needs data"),
+    ],
+)
+def test_options_of_pools_are_looked_at_too(wrong: dict[str, Any], problem: str) -> None:
+    study = Study(name="mine", title="Mine", job="semisup", metrics=["accuracy"], fixed={"data": "two-moons", **wrong})
+    with pytest.raises(EvidentiaError, match=f"cannot run its only cell: .*{problem}"):
+        plan_study(study)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"beside": Beside(table="graph-ood", row="{way}")}, "names 'way', which is neither an axis nor 'metric'"),
+        ({"beside": Beside(table="graph-odd", row="x")}, "no published table named 'graph-odd'"),
+        ({"beside": Beside(table="graph-{metric}", row="x")}, "cannot depend on the metric"),
+        ({"beside": Beside(table="graph-ood", row="x", names={"way": {}})}, "names are given for 'way'"),
+        (
+            {"beside": Beside(table="graph-misclassification", row="cora/gcn")},
+            "it is in '1', and the published table in '%'",
+        ),
+        ({"axes": {"a": {"x": {"data": "cora"}}, "b": {"y": {"data": "citeseer"}}}}, "the axes a and b both set data"),
+        ({"compare": Comparison(axis="way", against="x")}, "which is no axis"),
+        ({"fixed": {"path": Path()}}, "options must be plain"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_told(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(EvidentiaError, match=problem):
+        Study(**GOOD, **settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("study = 3", "`study` in .* must be a Study, got int"),
+        ("x = 3", "sets no `study`"),
+        ("x = 3\nimport nothing_of_the_kind", "line 2, does not run: ModuleNotFoundError"),
+        ("x = 3\nstudy = (", "line 2, does not run: SyntaxError"),
+    ],
+)
+def test_a_python_file_that_is_wrong_is_told(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(EvidentiaError, match=problem):
+        load_study(tmp_path / "mine.py")
+
+
+def test_what_is_no_study_at_all_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EvidentiaError, match=r"there is no study named 'graph-odd'; .*graph-ood"):
+        find_study("graph-odd")
+    with pytest.raises(EvidentiaError, match="there is no file"):
+        find_study(str(tmp_path / "none.toml"))
+    with pytest.raises(EvidentiaError, match=r"a \.toml or a \.py file"):
+        load_study(tmp_path / "study.yaml")
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    with pytest.raises(EvidentiaError, match="no text in UTF-8"):
+        load_study(tmp_path / "latin.toml")
+    with pytest.raises(EvidentiaError, match="no preset named 'slow'"):
+        STUDIES["graph-ood"].preset("slow")
+    with pytest.raises(EvidentiaError, match="at least one seed"):
+        plan_study(STUDIES["graph-ood"], seeds=0)
+
+
+def test_changing_a_file_changes_the_keys_of_its_jobs(write_study: Callable[..., Path]) -> None:
+    path = write_study()
+    first = plan_study(load_study(path))
+    path.write_text(path.read_text() + "\n# another thought\n")
+    assert not set(first.jobs) & set(plan_study(load_study(path)).jobs)
+
+
+def test_code_is_that_which_a_job_imports(tmp_path: Path) -> None:
+    graph, pool = code_version(JOBS["graph"]), code_version(JOBS["semisup"])
+    assert graph == code_version(JOBS["graph"])
+    assert graph != pool
+    with pytest.raises(EvidentiaError, match="the source of the job len is not to be had"):
+        code_version(len)
+
+
+def test_every_study_can_be_run_as_far_as_its_options_go() -> None:
+    for study in STUDIES.values():
+        for preset in ("quick", "full"):
+            plan = plan_study(study, preset)
+            assert len(plan.jobs) == len(plan.cells) * len(plan.seeds)
+        assert set(study.presets) == {"quick", "full"}
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [
+        ("graph-misclassification", ["graph-misclassification"]),
+        ("graph-ood", ["graph-ood"]),
+        ("graph-ablation", ["graph-ablation-misclassification", "graph-ablation-ood"]),
+        ("graph-dropedge", ["graph-dropedge"]),
+        ("semisup-moons", ["semisup-moons"]),
+        ("semisup-moons-p", ["semisup-moons-p"]),
+        ("semisup-cifar100", ["semisup-cifar100"]),
+        ("semisup-svhn", ["semisup-svhn"]),
+        ("semisup-clusters", ["semisup-clusters"]),
+        ("semisup-vacuity", ["semisup-vacuity-mnist", "semisup-vacuity-cifar10"]),
+        ("epistemic-ssl", ["epistemic-ssl"]),
+    ],
+)
+def test_every_published_figure_stands_beside_a_cell(name: str, tables: list[str]) -> None:
+    study = STUDIES[name]
+    found = {
+        (figure.table, figure.row, figure.column)
+        for cell in study.cells("full")
+        for metric in study.metrics
+        if (figure := study.beside.figure(cell, metric)) is not None
+    }
+    assert found == {(figure.table, figure.row, figure.column) for table in tables for figure in published(table)}
+
+
+def test_the_epistemic_job() -> None:
+    options = {"data": "digits", "training": "supervised", "passes": 3, "updates": 5}
+    found = epistemic_job(options, seed=0)
+    assert set(found) == {"epistemic", "auroc", "accuracy"}
+    assert set(found["epistemic"]) == {"id", "ood"}

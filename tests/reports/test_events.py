@@ -1,0 +1,98 @@
+"""The picture of a clip: what is in it, for sound and for series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evidentia import EvidentiaError
+from evidentia.events import (
+    Clip,
+    EventDetector,
+    OnsetWarning,
+    SeriesInputs,
+    SoundInputs,
+    make_head,
+    make_network,
+    synthetic_clips,
+)
+from evidentia.reports import clip_picture, save_figure
+
+LABELS = ["clicks", "hiss", "siren"]
+
+
+def make_detector(series: bool = False, head: str = "wbc", threshold: float = -1.0) -> EventDetector:
+    """Random weights, which call something now and then."""
+    torch.manual_seed(3)
+    inputs = SeriesInputs(rate=10.0, channels=4) if series else SoundInputs()
+    network = make_network("crnn" if not series else "temporal", inputs.features, 3, segment=inputs.segment).eval()
+    chosen = make_head(head).model_copy(update={"threshold": threshold})
+    return EventDetector.assemble(network, LABELS, inputs, chosen, OnsetWarning(threshold=0.0))
+
+
+@pytest.fixture(scope="module")
+def clip() -> Clip:
+    return synthetic_clips(1, seed=5, duration=3.0, labels=["hiss", "siren"], events=(3, 4))[0]
+
+
+def names(figure):
+    return [ax.get_ylabel() for ax in figure.axes[2:]]
+
+
+def test_sound_truth_and_opinions(clip, tmp_path: Path):
+    detector = make_detector()
+    figure = clip_picture(detector, clip)
+    assert set(clip.labels) <= set(names(figure))
+    sound, truth, opinion = figure.axes[:3]
+    assert sound.images[0].get_array().shape[0] == 128
+    assert sound.get_xlim() == (0, clip.duration)
+    label = names(figure)[0]
+    spans = truth.collections[0].get_paths()
+    assert [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in spans] == [
+        pytest.approx((event.onset, event.offset)) for event in clip.events if event.label == label
+    ]
+    assert len(opinion.collections) == 3
+    heights = [area.get_paths()[0].vertices[:, 1].max() for area in opinion.collections]
+    assert heights[-1] == pytest.approx(1.0, abs=1e-5)
+    for name in ("a.png", "b.png"):
+        save_figure(clip_picture(detector, clip, ["siren"]), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_every_alarm_is_marked(clip):
+    detector = make_detector()
+    alarms = [call for call in detector.detect(clip) if call.level == "alarm"]
+    assert alarms
+    figure = clip_picture(detector, clip, LABELS)
+    for ax, label in zip(figure.axes[2:], LABELS, strict=True):
+        marked = sorted(time for line in ax.lines if line.get_marker() in ("v", "x") for time in line.get_xdata())
+        assert marked == pytest.approx([call.time for call in alarms if call.label == label])
+
+
+def test_the_classes_are_those_of_the_clip_and_of_the_calls(clip):
+    quiet = make_detector(threshold=1e6)
+    assert names(clip_picture(quiet, clip)) == list(clip.labels)
+    assert names(clip_picture(quiet, clip, ["siren", "clicks"])) == ["siren", "clicks"]
+    assert len(names(clip_picture(quiet, Clip(clip.samples, clip.rate)))) == 1
+
+
+def test_a_series_and_a_head_of_no_class(clip, tmp_path: Path):
+    generator = torch.Generator().manual_seed(0)
+    series = Clip(torch.randn(40, 4, generator=generator), 10.0, [("hiss", 1.0, 2.0)])
+    figure = clip_picture(make_detector(series=True), series)
+    assert len([line for line in figure.axes[0].lines if len(line.get_xdata()) == 40]) == 4
+    save_figure(figure, tmp_path / "series.png")
+    save_figure(clip_picture(make_detector(head="umss-warning"), clip), tmp_path / "onset.png")
+
+
+def test_bad_input(clip):
+    detector = make_detector()
+    for labels in (["cow"], "siren", []):
+        with pytest.raises(EvidentiaError, match="labels must be a list of some of"):
+            clip_picture(detector, clip, labels)
+    with pytest.raises(EvidentiaError, match="shorter than a segment"):
+        clip_picture(detector, Clip(clip.samples[:100], clip.rate))
+    with pytest.raises(EvidentiaError, match="is of a Clip"):
+        clip_picture(detector, clip.samples)
