@@ -8,6 +8,7 @@ actors and objects, where these have one vector for all of it. All look back onl
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -51,8 +52,9 @@ class ClipHead(EventNetwork):
         self.dropout = nn.Dropout(dropout)
         self._build(self._widths[size], memory, dropout)
 
+    @abstractmethod
     def _build(self, width: int, memory: int, dropout: float) -> None:
-        raise NotImplementedError
+        """Make the layers, for a hidden width and a past of so many segments."""
 
     def _segments(self, x: Tensor) -> Tensor:
         steps: Tensor = x.unflatten(1, (-1, self.segment)).mean(2)

@@ -20,6 +20,7 @@ from evidentia.events.augmentation import Batch
 from evidentia.events.evidence import Activation, Loss, segment_loss
 from evidentia.events.network import EventNetwork
 from evidentia.events.onset_weights import onset_weights
+from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import Checkpoint, digest
 from evidentia.learning.seeding import seeded
 
@@ -72,9 +73,7 @@ class EventTraining(Settings):
 
     def rate_at(self, step: float) -> float:
         """The learning rate after so many epochs, whole or in part."""
-        if self.schedule == "constant":
-            return self.learning_rate
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * step / self.epochs))
+        return scheduled_rate(self.learning_rate, self.schedule, step / self.epochs)
 
 
 @dataclass(frozen=True, eq=False)

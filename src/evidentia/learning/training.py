@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
+from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
 from evidentia.learning.modes import evaluating
@@ -62,9 +63,7 @@ class TrainingSettings(Settings):
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0."""
-        if self.schedule == "constant":
-            return self.learning_rate
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / self.epochs))
+        return scheduled_rate(self.learning_rate, self.schedule, epoch / self.epochs)
 
 
 def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSettings) -> None:

@@ -16,6 +16,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia._support.settings import Settings
+from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
@@ -70,11 +71,7 @@ class SemiSupervisedTraining(Settings):
 
     def rate_at(self, update: int) -> float:
         """The learning rate of an update, counted from 0."""
-        if self.schedule == "constant":
-            return self.learning_rate
-        if self.schedule == "step":
-            return self.learning_rate * (0.2 if 2 * update >= self.updates else 1.0)
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * update / self.updates))
+        return scheduled_rate(self.learning_rate, self.schedule, update / self.updates)
 
 
 @dataclass(eq=False)
