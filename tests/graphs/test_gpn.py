@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from torch.autograd.functional import jacobian
 
 from evidentia import EvidentiaError
-from evidentia.graphs.gpn import GPN, RadialFlows
+from evidentia.graphs.gpn import GPN, RadialFlows, UnitGPN
 from evidentia.graphs.methods import GraphMethod
 from evidentia.graphs.models import GraphTensors
 from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank
+from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.graphs.synthetic import citation_graph
 from evidentia.learning import cross_entropy_risk
 from evidentia.opinions import MultinomialOpinion, vacuity
@@ -185,6 +186,18 @@ def test_it_learns_a_citation_graph() -> None:
         optimizer.step()
     right = network.eval()(graph)[0].argmax(-1) == data.y
     assert float(right[data.test_mask].float().mean()) > 0.8
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_scale_of_features_is_nothing_to_the_unit_network(sparse: bool) -> None:
+    x, edges = torch.rand(5, 4), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    network = UnitGPN(4, 2).eval()
+
+    def seen(features: torch.Tensor) -> torch.Tensor:
+        outputs: torch.Tensor = network(GraphTensors(SparseMatrix.from_tensor(features) if sparse else features, edges))
+        return outputs
+
+    torch.testing.assert_close(seen(x), seen(0.01 * x))
 
 
 def test_class_shares_survive_saving() -> None:

@@ -85,6 +85,12 @@ def test_rows_are_normalised_and_empty_ones_stay() -> None:
     assert normalised.tolist() == [[0.25, 0.75], [0.0, 0.0], [0.0, 1.0]]
 
 
+def test_rows_get_length_one_and_empty_ones_stay() -> None:
+    dense = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, -5.0]])
+    unit = SparseMatrix.from_tensor(dense).unit_rows().to_dense()
+    torch.testing.assert_close(unit, torch.tensor([[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]]))
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     matrix = SparseMatrix.from_tensor(torch.eye(3))
     with pytest.raises(EvidentiaError, match="3 rows"):

@@ -11,7 +11,7 @@ from evidentia import EvidentiaError, MultinomialOpinion, Prediction
 from evidentia.evaluation import aupr, auroc
 from evidentia.graphs import citation_graph, misclassification_split, ood_split
 from evidentia.graphs import tasks as tasks_module
-from evidentia.graphs.tasks import run_task
+from evidentia.graphs.tasks import run_task, usual_settings
 
 QUICK = {"epochs": 30, "passes": 5, "hidden": 8, "progress": False}
 
@@ -101,3 +101,9 @@ def test_a_real_run_of_both_protocols(task: Any, data: Any) -> None:
         assert 0 <= result.accuracy <= 1
         assert all(0 <= value <= 1 for value in (*result.auroc.values(), *result.aupr.values()))
     assert clean.auroc != author.auroc
+
+
+def test_the_posterior_network_sees_features_of_length_one_where_nodes_have_many_words() -> None:
+    assert usual_settings("Cora", "ood", "gpn")["backbone"] == "gpn"
+    assert usual_settings("Computers", "ood", "gpn")["backbone"] == "unit-gpn"
+    assert usual_settings("a graph of one's own", "ood", "gpn")["backbone"] == "unit-gpn"

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from evidentia._support.errors import EvidentiaError
 from evidentia.graphs.models import BACKBONES, Backbone, GraphTensors, Projection
 from evidentia.graphs.propagation import personalised_pagerank
+from evidentia.graphs.sparse_matrix import SparseMatrix
 
 # Log pseudo-counts stay within these bounds, so that neither they nor their sums over neighbours leave float32.
 _LOG_COUNT_BOUND = 30.0
@@ -142,7 +143,7 @@ class GPN(Backbone):
 
     def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """relu(X W + b)."""
-        return F.relu(self.first(graph.features, passes) + self.bias)
+        return F.relu(self.first(self._features(graph), passes) + self.bias)
 
     def latent(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """Where the encoder puts each node, shape `(passes, N, latent)`."""
@@ -157,3 +158,20 @@ class GPN(Backbone):
         wide = counts.movedim(0, 1).flatten(1)
         spread = personalised_pagerank(wide, graph.adjacency, teleport=0.1, steps=10)
         return spread.reshape(graph.num_nodes, passes, -1).movedim(1, 0).log()
+
+    def _features(self, graph: GraphTensors) -> SparseMatrix | Tensor:
+        return graph.features
+
+
+@BACKBONES.register("unit-gpn")
+class UnitGPN(GPN):
+    """A posterior network that sees each node's features as a vector of length 1.
+
+    Features that sum to 1 are of length 0.06 where a node has 267 words, as on Amazon's Computers. The encoder then
+    puts all nodes in one place, and never gets away from there: no flow can tell them apart, so nothing draws the
+    encoder either.
+    """
+
+    def _features(self, graph: GraphTensors) -> SparseMatrix | Tensor:
+        features = graph.features
+        return features.unit_rows() if isinstance(features, SparseMatrix) else F.normalize(features, dim=-1)

@@ -99,10 +99,11 @@ class SparseMatrix:
 
     def row_normalised(self) -> SparseMatrix:
         """Every row divided by its sum; rows of zeros stay."""
-        row = torch.repeat_interleave(self.crow.diff())
-        total = self.values.new_zeros(self.shape[0]).index_add(0, row, self.values)
-        share = torch.where(total != 0, total, torch.ones_like(total))[row]
-        return SparseMatrix(self.crow, self.col, self.values / share, self.shape)
+        return self._rows_divided(self._row_sums(self.values))
+
+    def unit_rows(self) -> SparseMatrix:
+        """Every row divided by its length; rows of zeros stay."""
+        return self._rows_divided(self._row_sums(self.values.square()).sqrt())
 
     def rows(self, index: Tensor) -> SparseMatrix:
         """Some rows, in the order given."""
@@ -115,6 +116,16 @@ class SparseMatrix:
     def to_dense(self) -> Tensor:
         """The matrix with its zeros."""
         return csr(self.crow, self.col, self.values, self.shape).to_dense()
+
+    def _row_sums(self, values: Tensor) -> Tensor:
+        return values.new_zeros(self.shape[0]).index_add(0, self._row_of_value(), values)
+
+    def _rows_divided(self, divisors: Tensor) -> SparseMatrix:
+        divisor = torch.where(divisors != 0, divisors, torch.ones_like(divisors))[self._row_of_value()]
+        return SparseMatrix(self.crow, self.col, self.values / divisor, self.shape)
+
+    def _row_of_value(self) -> Tensor:
+        return torch.repeat_interleave(self.crow.diff())
 
     def _times(self, values: Tensor, dense: Tensor) -> Tensor:
         if dense.ndim != 2 or dense.shape[0] != self.shape[1]:

@@ -112,11 +112,11 @@ def _tested(data: Data, split: Data, protocol: Protocol, seed: int) -> list[Tens
 
 def usual_settings(name: str, task: GraphTask, method: str) -> dict[str, Any]:
     """How a network is trained for a task on a graph of that name, unless the user says otherwise."""
-    settings = _BY_GRAPH.get(name.lower(), _OTHER)
-    if task == "ood":
-        settings = {"hidden": settings["hidden"], **_UNKNOWN}
+    usual = _BY_GRAPH.get(name.lower(), _OTHER)
+    settings = {"hidden": usual["hidden"], **_UNKNOWN} if task == "ood" else usual
     if method == "gpn":
-        settings = _POSTERIOR_NETWORK
+        # Documents have few words and reviews hundreds, whose shares of 1 are too small for the encoder.
+        settings = {**_POSTERIOR_NETWORK, "backbone": "gpn" if usual is _CITATION else "unit-gpn"}
     return {**settings, "prior_weight": _PRIOR_WEIGHT[task]}
 
 
