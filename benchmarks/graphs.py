@@ -147,7 +147,7 @@ def training_ratio(data: Data) -> float:
         partial(lambda method: GraphClassifier(method, epochs=200, progress=False).fit(data), method)
         for method in ("s-bgcn-t-k", "gcn")
     )
-    cost_of_full, cost_of_plain = best_together(full, plain, repeats=3)
+    cost_of_full, cost_of_plain = best_together(full, plain, repeats=5)
     return cost_of_full / cost_of_plain
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.layers import CausalConv2d, CausalGRU, Flow
 from evidentia.events.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
+from evidentia.learning.dropout import Dropout
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,12 @@ class _Stage(nn.Module):
         self.conv = conv
         self.norm = nn.BatchNorm2d(outputs)
         self.gate = nn.Conv2d(outputs, outputs, 1) if gated else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.pool = nn.AvgPool2d(pool)
 
     def forward(self, x: Tensor, flow: Flow) -> Tensor:
         maps = self.norm(self.conv(x, flow))
-        maps = maps.relu() if self.gate is None else self.gate(maps) * maps.sigmoid()
+        maps = maps.relu_() if self.gate is None else self.gate(maps) * maps.sigmoid()
         # Pooling first: dropout then costs an eighth.
         result: Tensor = self.dropout(self.pool(maps))
         return result
@@ -167,7 +168,7 @@ class CRNN(EventNetwork):
         plan = _PLANS[size]
         self.stem = Stem(features, segment, plan.maps, plan.stride, plan.pools, plan.gated, dropout)
         self.gru = CausalGRU(self.stem.width, plan.hidden, plan.layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self._finish(plan.hidden)
 
     def encode(self, x: Tensor, flow: Flow) -> Tensor:
@@ -198,7 +199,7 @@ class OfflineCRNN(EventNetwork):
         plan = _PLANS[size]
         self.stem = Stem(features, segment, plan.maps, plan.stride, plan.pools, plan.gated, dropout, causal=False)
         self.gru = nn.GRU(self.stem.width, plan.hidden, plan.layers, batch_first=True, bidirectional=True)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self._finish(2 * plan.hidden)
 
     def encode(self, x: Tensor, flow: Flow) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia.graphs.dropout import dropout
+from evidentia.learning.dropout import dropout
 from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank, random_walk
 from evidentia.graphs.sparse_matrix import SparseMatrix
 

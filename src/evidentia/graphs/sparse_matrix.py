@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs.dropout import dropout
+from evidentia.learning.dropout import dropout
 
 # Where more than this share of a matrix is stored, a dense product is faster than a sparse one.
 _DENSE_FROM = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evidentia.graphs.dropout import dropout
+from evidentia.learning.dropout import Dropout, dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.75])
@@ -47,3 +47,20 @@ def test_the_seed_decides() -> None:
         torch.manual_seed(3)
         results.append(dropout(torch.ones(100), 0.3))
     assert torch.equal(*results)
+
+
+def test_any_order_in_memory_is_kept() -> None:
+    for values in (
+        torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        torch.ones(6, 4).T,
+        torch.ones(9)[::2],
+    ):
+        dropped = dropout(values, 0.5)
+        assert dropped.stride() == torch.empty_like(values).stride()
+        assert set(dropped.unique().tolist()) == {0.0, 2.0}
+
+
+def test_the_layer_drops_in_training_alone() -> None:
+    layer = Dropout(0.5)
+    assert (layer(torch.ones(1000)) == 0).any()
+    assert torch.equal(layer.eval()(torch.ones(1000)), torch.ones(1000))
