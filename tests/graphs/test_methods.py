@@ -86,3 +86,11 @@ def test_extreme_outputs_give_finite_losses_and_gradients(name: str) -> None:
     assert bool(loss.isfinite())
     assert logits.grad is not None
     assert bool(logits.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("start", [-0.9, 0.0])
+def test_classes_whose_logits_begin_low_still_learn_with_relu_evidence(start: float) -> None:
+    logits = torch.full((4, 3), start, requires_grad=True)
+    GRAPH_METHODS["edl-gcn"].node_risk(logits, torch.tensor([0, 1, 2, 0])).sum().backward()
+    assert logits.grad is not None
+    assert bool((logits.grad != 0).all())

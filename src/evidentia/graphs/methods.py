@@ -66,6 +66,9 @@ class GraphMethod:
         if self.evidence == "log-counts":
             # The exp of the activations bends from 10 on, and the ratios of two large counts would go with it.
             return torch.exp(logits.clamp(max=_LOG_COUNT_LIMIT)) + 1
+        if self.evidence == "relu":
+            # A class whose logits begin below 0 at all of its nodes would never learn: from here they begin alive.
+            logits = logits + 1
         return ACTIVATIONS[self.evidence or "exp"](logits) + 1
 
     def probs(self, logits: Tensor) -> Tensor:
