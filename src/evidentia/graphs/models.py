@@ -17,9 +17,9 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia.learning.dropout import dropout
 from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank, random_walk
 from evidentia.graphs.sparse_matrix import SparseMatrix
+from evidentia.learning.dropout import dropout
 
 BACKBONES: Registry[Callable[..., Backbone]] = Registry("graph backbone")
 
