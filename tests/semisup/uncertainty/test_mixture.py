@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.distributions import Normal
 
@@ -21,6 +21,7 @@ def drawn(mean: float, count: int, seed: int) -> torch.Tensor:
 
 
 @given(labeled=scores, pool=scores)
+@example(labeled=[0.0, -1e-204], pool=[0.0, 0.0])
 def test_chances_lie_between_0_and_1_and_never_rise_with_the_score(labeled: list[float], pool: list[float]) -> None:
     marks, s = (torch.tensor(values, dtype=torch.float64) for values in (labeled, sorted(pool)))
     chances = chance_in_distribution(s, marks)

@@ -78,8 +78,10 @@ def _bandwidth(scores: Tensor) -> float:
     deviation = scores.std(correction=0)
     spread = (three - quarter) / 1.349
     spread = torch.where(spread > 0, torch.minimum(spread, deviation), deviation)
-    # Scores of the same value have none of their own; then any width that does not vanish beside them will do.
-    smallest = torch.finfo(scores.dtype).eps ** 0.5 * (float(scores.abs().max()) or 1.0)
+    # Scores of the same value have none of their own; then any width that does not vanish beside them will do. So are
+    # scores that are all next to 0, where the density would be infinite.
+    largest, limits = float(scores.abs().max()), torch.finfo(scores.dtype)
+    smallest = limits.eps**0.5 * (largest if largest > limits.tiny**0.25 else 1.0)
     return float(max(0.9 * float(spread) * len(scores) ** -0.2, smallest))
 
 
