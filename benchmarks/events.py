@@ -137,10 +137,9 @@ def fusion_share(size: Size, engine: EngineName, aim: float, quick: bool) -> Fig
     streams += [DetectorStream(streams[0].runner) for _ in range(count - 1)]
     for _ in range(8):
         push_many(streams, chunks)
-    runner, memory = streams[0].runner, streams[0]._memory
-    network, begun, caches = runner.pipeline.network, memory.clock["begun"], memory.network
-    assert memory.warning is not None
-    states = [memory.alarm.fusion, memory.warning.fusion]
+    runner, memory = streams[0].runner, streams[0]._place.memory
+    network, begun = runner.pipeline.network, memory.clock["begun"]
+    caches = {name: memory.kept[f"network/{name}"] for name in network.start().caches}
     with torch.inference_mode(), validation(False):
         frames, _ = runner.inputs.advance(torch.from_numpy(np.stack(chunks)), memory.inputs)
     alone: Callable[[], Any] = partial(network.advance, frames, begun, caches)
@@ -150,7 +149,7 @@ def fusion_share(size: Size, engine: EngineName, aim: float, quick: bool) -> Fig
         alone = partial(runtime.run, None, {part.name: given[part.name].numpy() for part in runtime.get_inputs()})
     with torch.inference_mode():
         bare, whole = best_together(
-            alone, partial(runner.engine.step, frames, begun, caches, states), repeats=10 if quick else 50
+            alone, partial(runner.pipeline.step, frames, begun, memory.kept, runner.engine), repeats=10 if quick else 50
         )
     share = (whole - bare) / bare
     measured = f"{(whole - bare) * 1e3:.2f} ms / {bare * 1e3:.2f} ms = {share:.1%}"

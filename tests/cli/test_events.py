@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evidentia._version import __version__
 from evidentia.cli import app
-from evidentia.events import Clip, EventDetector, SeriesInputs, load_clips, make_head, make_network
+from evidentia.events import Clip, EventDetector, load_clips
 
 soundfile = pytest.importorskip("soundfile")
 runner = CliRunner()
@@ -182,12 +182,59 @@ def test_training_on_a_folder_of_sounds(folder: Path, tmp_path: Path) -> None:
     assert EventDetector.load(tmp_path / "new" / "model.safetensors").preset is None
 
 
-def series_detector(path: Path) -> None:
-    inputs = SeriesInputs(rate=10.0, channels=2)
-    network = make_network("temporal", 2, 1, segment=1).eval()
-    detector = EventDetector.assemble(network, ["jam"], inputs, make_head("wbc"))
-    detector.network = "temporal"
-    detector.save(path)
+@pytest.fixture(scope="module")
+def pump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of series with two channels at 10 Hz, of which a jam raises the second, and a detector of it."""
+    folder = tmp_path_factory.mktemp("pump")
+    for number in range(8):
+        draw = np.random.default_rng(number)
+        values = 0.1 * draw.standard_normal((200, 2))
+        first = int(draw.integers(30, 120))
+        values[first : first + 60, 1] += 2.0
+        rows = [f"{step / 10:.1f},{row[0]:.6f},{row[1]:.6f}" for step, row in enumerate(values)]
+        (folder / f"{number}.csv").write_text("\n".join(["time,flow,heat", *rows]) + "\n")
+        (folder / f"{number}.events.csv").write_text(f"label,onset,offset\njam,{first / 10},{first / 10 + 6}\n")
+    result = run("train", folder, "--out", folder / "pump.safetensors", "--epochs", "4", "--macro-f1", "0.9")
+    assert result.exit_code == 0, result.output
+    assert "8 clips, 1 classes; temporal" in result.stdout
+    return folder
+
+
+def test_a_series_from_files_and_from_stdin(pump: Path, tmp_path: Path) -> None:
+    model, file = pump / "pump.safetensors", tmp_path / "out.json"
+    result = run("evaluate", model, pump, "--json", file, "--picture", tmp_path / "clip.png")
+    assert result.exit_code == 0, result.output
+    assert json.loads(file.read_text())["mean"]["macro_f1"] > 0.5
+    found = lines(run("detect", model, pump / "0.csv", "--format", "json"))
+    assert {each["label"] for each in found if each["level"] == "alarm"} == {"jam"}
+    text = (pump / "0.csv").read_bytes()
+    header, _, rows = text.partition(b"\n")
+    bare = b"\n".join(row.partition(b",")[2] for row in rows.splitlines())
+    for given in (text, b"\n" + bare + b"\n\n", b"flow,heat\n" + bare):
+        # An empty line first is no line of names.
+        assert lines(run("detect", model, "-", "--format", "json", stdin=given)) == found
+    holes = header + b"\n" + rows.replace(b"\n0.1,", b"\n0.1,nan,\n", 1)
+    assert "channels" in str(run("detect", model, "-", stdin=holes + b"1,2,3,4\n").exception)
+    (tmp_path / "plain.csv").write_bytes(b"flow,heat\n" + bare)
+    assert lines(run("detect", model, tmp_path / "plain.csv", "--format", "json")) == found
+    one = run("evaluate", model, pump / "0.csv")
+    assert "0.csv, 1 clips" in one.stdout
+    (tmp_path / "plain.events.csv").write_text("label,onset,offset\njam,1,2\n")
+    assert run("evaluate", model, tmp_path / "plain.csv", "--rate", "10").exit_code == 0
+
+
+def test_bad_series_are_told_in_a_sentence(pump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, slow = pump / "pump.safetensors", tmp_path / "slow.csv"
+    slow.write_text("time,flow,heat\n0,1,1\n1,1,1\n2,1,1\n")
+    (tmp_path / "wide.csv").write_text("time,a,b,c\n0,1,1,1\n0.1,1,1,1\n")
+    for arguments, message in (
+        (["detect", model, slow], "1 samples a second"),
+        (["detect", model, tmp_path / "wide.csv"], "3 channels"),
+        (["detect", model, tmp_path / "no.csv"], "there is no file"),
+        (["evaluate", model, tmp_path], "has the columns"),
+        (["train", slow, "--out", tmp_path / "x"], "no event in any clip"),
+    ):
+        assert message in refused(arguments, capsys)
 
 
 def refused(arguments: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
@@ -222,9 +269,8 @@ def test_bad_input_is_told_in_a_sentence(
 def test_bad_files_are_told_in_a_sentence(
     model: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken, series = tmp_path / "broken.wav", tmp_path / "series.safetensors"
+    broken = tmp_path / "broken.wav"
     broken.write_bytes((folder / "0.wav").read_bytes()[:5000])
-    series_detector(series)
     (tmp_path / "labels.tsv").write_text("filename\tonset\toffset\tevent_label\na.wav\t0\t1\tcow\n")
     soundfile.write(tmp_path / "a.wav", np.zeros(32_000), 16_000)
     (tmp_path / "empty").mkdir()
@@ -232,7 +278,6 @@ def test_bad_files_are_told_in_a_sentence(
         (["detect", model, broken], "truncated"),
         (["detect", model, tmp_path / "no.wav"], "there is no file"),
         (["detect", broken, folder / "0.wav"], "not a readable safetensors file"),
-        (["detect", series, folder / "0.wav"], "the command takes sound"),
         (["detect", model, folder / "0.wav", "--label", "cow"], "labels must be a list of some of"),
         (["detect", model, folder / "0.wav", "--state", model], "of another kind"),
         (["evaluate", model, tmp_path], "no event of a class that the detector knows"),

@@ -170,8 +170,29 @@ def test_umss_is_the_mean_of_the_vacuity_seen_so_far(evidence):
         ("geometric", expected.log().mean(-1).exp()),
     ):
         warning = OnsetWarning(window=3, pool=pool)
-        torch.testing.assert_close(warning.fuse(alpha, beta).score, reduced.unsqueeze(-1))
+        score = warning.fuse(alpha, beta).score
+        torch.testing.assert_close(score[2:, 0], reduced[2:])
+        assert bool((score[:2] == -torch.inf).all())
         assert warning.calls(warning.fuse(alpha, beta)).shape == (9, 1)
+
+
+@pytest.mark.parametrize(("window", "skip"), [(1, 0), (1, 2), (3, 0), (3, 2), ((1, 3), 2)])
+def test_warnings_wait_until_the_beginning_is_out_of_their_window(window, skip, evidence):
+    alpha, beta = evidence(4, 12, 2)
+    head = OnsetWarning(window=window, skip=skip)
+    score = head.fuse(alpha, beta).score[..., 0]
+    sizes = window if isinstance(window, tuple) else (window, window)
+    first = skip + max(sizes) - 1
+    assert bool((score[:, :first] == -torch.inf).all())
+    u = ev.BinomialOpinion.from_beta(alpha, beta).vacuity
+    for t in range(first, 12):
+        means = [u[:, t - size + 1 : t + 1, k].mean(1) for k, size in enumerate(sizes)]
+        torch.testing.assert_close(score[:, t], torch.stack(means).mean(0))
+    state, parts = head.initial_state(2, (4,), alpha.dtype), []
+    for piece in (slice(0, 1), slice(1, 6), slice(6, 7), slice(7, 12)):
+        fusion, state = head.push(state, alpha[:, piece], beta[:, piece])
+        parts.append(fusion.score[..., 0])
+    torch.testing.assert_close(torch.cat(parts, 1), score)
 
 
 @pytest.mark.parametrize(

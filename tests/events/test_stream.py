@@ -16,6 +16,7 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.events import ANY, HEADS, Clip, Detection, DetectorStream, Event, EventDetector, make_head, push_many
+from evidentia.events.runner import Runner
 
 STREAMING = ("crnn", "conformer", "dual-dnn", "temporal", "slowfast", "aia", "acar")
 Make = Callable[..., EventDetector]
@@ -153,11 +154,36 @@ def test_a_state_is_a_copy_and_that_of_a_batch_only_its_own(det: EventDetector, 
     assert described(other.push(sound[3100:40_000])) == expected
 
 
+def test_an_interrupted_push_leaves_the_stream_as_it_was(
+    det: EventDetector, sound: Tensor, whole: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = [det.stream(refractory=0.0) for _ in range(2)]
+    found = described(push_many(streams, [sound[:7000], sound[:500]])[0])
+    before = [stream.state_dict() for stream in streams]
+    advance, calls = Runner.advance, 0
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return advance(*arguments)
+
+    monkeypatch.setattr(Runner, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        push_many(streams, [sound[7000:], sound[500:]])
+    monkeypatch.undo()
+    for stream, state in zip(streams, before, strict=True):
+        assert all(torch.equal(tensor, state[name]) for name, tensor in stream.state_dict().items())
+    assert calls == 4
+    assert found + described(streams[0].push(sound[7000:])) == whole
+
+
 def test_states_of_others_are_refused(det: EventDetector, detector: Make) -> None:
     state = det.stream().state_dict()
     with pytest.raises(EvidentiaError, match="another detector"):
         detector("conformer").stream().load_state_dict(state)
-    with pytest.raises(EvidentiaError, match="trigger/recent"):
+    with pytest.raises(EvidentiaError, match="triggers/alarm/recent"):
         det.stream(needed=1, of=3).load_state_dict(state)
     with pytest.raises(EvidentiaError, match="not the state"):
         det.stream().load_state_dict({"waiting": torch.zeros(0)})
@@ -173,10 +199,10 @@ def test_memory_does_not_grow_with_the_stream(det: EventDetector, sound: Tensor)
     assert sizes == {name: tensor.shape for name, tensor in stream.state_dict().items() if name != "waiting"}
     quiet = det.stream(warnings=False, needed=1024, of=1024)
     quiet.push(sound[:8000])
-    before = quiet._memory.alarm.trigger["last"]
+    before = quiet._place.memory.triggers["alarm/last"]
     quiet.push(sound[8000:16_000])
-    assert quiet._memory.alarm.trigger["last"] is before
-    held = [tensor.untyped_storage().nbytes() for tensor in stream._memory.to_dict().values()]
+    assert quiet._place.memory.triggers["alarm/last"] is before
+    held = [tensor.untyped_storage().nbytes() for tensor in stream._place.memory.to_dict().values()]
     assert sum(held) < 200_000
 
 

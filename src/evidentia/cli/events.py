@@ -14,7 +14,7 @@ from evidentia._support.errors import EvidentiaError
 
 events = typer.Typer(
     name="events",
-    help="Call events on live sound, early: train a detector, score it, and let it listen.",
+    help="Call events on live sound or any series, early: train a detector, score it, and let it listen.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -22,13 +22,14 @@ events = typer.Typer(
 _Data = Annotated[
     str,
     typer.Argument(
-        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, a tsv file of events, or a folder of "
-        "sounds with one."
+        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, a tsv file of events, a folder of "
+        "sounds with one, or a series: NAME.csv with its events in NAME.events.csv, or a folder of them."
     ),
 ]
 _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
 _Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
+_Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column named time.")]
 _DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, or the sounds of a tsv file, are in.")]
 
 
@@ -61,7 +62,9 @@ class _Runtime(str, Enum):
 def train(
     data: _Data,
     out: Annotated[Path, typer.Option(help="File to write the detector to.")],
-    network: Annotated[str, typer.Option(help="crnn, conformer, dual-dnn, crnn-offline …")] = "crnn",
+    network: Annotated[
+        str | None, typer.Option(help="crnn, conformer, dual-dnn, temporal …; else crnn, and temporal for a series.")
+    ] = None,
     size: Annotated[_Size, typer.Option(help="60k parameters, or 0.8M.")] = _Size.SMALL,
     head: Annotated[str, typer.Option(help="How segments are fused: wbc, bc, phase1, umss …")] = "wbc",
     preset: Annotated[_Preset, typer.Option(help="early: augmentation, more weight on onsets.")] = _Preset.EARLY,
@@ -74,6 +77,7 @@ def train(
     delay: Annotated[float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds instead.")] = None,
     macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to a macro F1 instead.")] = None,
     data_root: _DataRoot = None,
+    rate: _Rate = None,
     checkpoint: Annotated[Path | None, typer.Option(help="File from which a run that was killed goes on.")] = None,
 ) -> None:
     """Train a detector, calibrate it on clips held out, and write it to a file."""
@@ -85,12 +89,13 @@ def train(
         "delay": delay,
         "macro_f1": macro_f1,
         "checkpoint": checkpoint,
+        "network": network,
     }
     model: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    model |= {"network": network, "size": size.value, "head": head, "seed": seed}
+    model |= {"size": size.value, "head": head, "seed": seed}
     model["preset"] = None if preset is _Preset.NONE else preset.value
     with _files_told():
-        run_train(data, out, model, clips=clips, data_root=data_root)
+        run_train(data, out, model, clips=clips, data_root=data_root, rate=rate)
 
 
 @events.command()
@@ -101,6 +106,7 @@ def evaluate(
     seed: _Seed = 0,
     by: Annotated[_By, typer.Option(help="Count the first call of each clip and class, or every event.")] = _By.CLIP,
     data_root: _DataRoot = None,
+    rate: _Rate = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the first clip to this file: .png or .svg.")] = None,
 ) -> None:
@@ -109,7 +115,15 @@ def evaluate(
 
     with _files_told():
         run_evaluate(
-            model, data, clips=clips, seed=seed, by=by.value, data_root=data_root, json_file=json, picture=picture
+            model,
+            data,
+            clips=clips,
+            seed=seed,
+            by=by.value,
+            data_root=data_root,
+            rate=rate,
+            json_file=json,
+            picture=picture,
         )
 
 
@@ -117,10 +131,15 @@ def evaluate(
 def detect(
     model: _Model,
     file: Annotated[
-        str, typer.Argument(help="A wav, flac or ogg file; - for raw samples (16 bits, little-endian, mono) on stdin.")
+        str,
+        typer.Argument(
+            help="A wav, flac or ogg file, or a CSV file for a detector of a series; - for stdin: raw samples (16 "
+            "bits, little-endian, mono), or lines of CSV."
+        ),
     ],
     rate: Annotated[
-        float | None, typer.Option(help="Samples a second on stdin; must be the detector's. Files are resampled.")
+        float | None,
+        typer.Option(help="Samples a second on stdin; must be the detector's. Sound files are resampled."),
     ] = None,
     output: Annotated[_Format, typer.Option("--format", help="Lines of text, or of JSON.")] = _Format.TEXT,
     engine: Annotated[_Runtime, typer.Option(help="What runs the network.")] = _Runtime.TORCH,
@@ -130,7 +149,7 @@ def detect(
     warnings: Annotated[bool, typer.Option(help="Also warn when something is beginning.")] = True,
     refractory: Annotated[float, typer.Option(min=0, help="Seconds without another alarm of its class.")] = 1.0,
 ) -> None:
-    """Print alarms and warnings as they happen in a sound file, or in samples that come in on stdin."""
+    """Print alarms and warnings as they happen in a file, or in samples that come in on stdin."""
     from evidentia.cli.events_listen import run_detect
 
     if rate is not None and file != "-":

@@ -12,7 +12,16 @@ from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyScores
-from evidentia.events import ANY, Clip, EventDetector, FusionHead, SoundInputs, load_clips, load_strong
+from evidentia.events import (
+    ANY,
+    Clip,
+    EventDetector,
+    FusionHead,
+    SoundInputs,
+    load_clips,
+    load_series,
+    load_strong,
+)
 from evidentia.events.data import DATASETS
 from evidentia.experiments.record import RunRecord
 
@@ -24,13 +33,22 @@ _TARGETS = {
 }
 
 
-def run_train(data: str, out: Path, model: dict[str, Any], *, clips: int | None, data_root: Path | None) -> None:
+def run_train(
+    data: str,
+    out: Path,
+    model: dict[str, Any],
+    *,
+    clips: int | None,
+    data_root: Path | None = None,
+    rate: float | None = None,
+) -> None:
     """Load, fit, save, and print what was calibrated."""
     if out.is_dir():
         raise EvidentiaError(f"the detector is written to a file, but {out} is a folder")
+    model = {"network": "temporal" if is_series(data) else "crnn", **model}
     detector, begin = EventDetector(**model), time.monotonic()
     seed = model["seed"]
-    training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root)
+    training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate)
     held = None
     if data in DATASETS:
         # A quarter as many to calibrate on, which come from other sounds.
@@ -57,6 +75,7 @@ def run_evaluate(
     seed: int = 0,
     by: Literal["clip", "event"] = "clip",
     data_root: Path | None = None,
+    rate: float | None = None,
     json_file: Path | None = None,
     picture: Path | None = None,
 ) -> None:
@@ -65,8 +84,8 @@ def run_evaluate(
     record = RunRecord(
         {"model": model.name, "data": _short(data), "clips": clips, "by": by, **_configuration(detector)}
     )
-    rate = detector.inputs_.rate if isinstance(detector.inputs_, SoundInputs) else _RATE
-    found = read_clips(data, "test", count=clips, seed=seed, data_root=data_root, rate=rate)
+    sound_rate = detector.inputs_.rate if isinstance(detector.inputs_, SoundInputs) else _RATE
+    found = read_clips(data, "test", count=clips, seed=seed, data_root=data_root, rate=sound_rate, series_rate=rate)
     if not any(label in detector.labels_ for clip in found for label in clip.labels):
         raise EvidentiaError(
             f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
@@ -92,8 +111,9 @@ def read_clips(
     seed: int = 0,
     data_root: Path | None = None,
     rate: int = _RATE,
+    series_rate: float | None = None,
 ) -> list[Clip]:
-    """Clips of a data set by name, of a tsv file of events, or of a folder with sounds and one tsv file.
+    """Clips of a data set by name, of a tsv file of events, of a folder with sounds and one tsv file, or of series.
 
     Args:
         data: the name, or the path.
@@ -101,25 +121,39 @@ def read_clips(
         count: how many clips at most.
         seed: of clips that are mixed.
         data_root: the folder that ESC-50, or the sounds of a tsv file, are in; else they lie beside the tsv file.
-        rate: files are resampled to it.
+        rate: sounds are resampled to it.
+        series_rate: of series in files without a column of times.
     """
     path = Path(data)
     if data in DATASETS or not path.exists():
         if data not in DATASETS:
             raise EvidentiaError(
                 f"there is no data set of events named {data!r}, and no such file; choose one of: "
-                f"{', '.join(DATASETS)}, or give a tsv file of events"
+                f"{', '.join(DATASETS)}, or give a tsv file of events, or a CSV file of a series"
             )
         return load_clips(data, part, count=count, seed=seed, data_root=data_root)
+    if is_series(data):
+        return load_series(path, rate=series_rate, limit=count)
     if path.is_dir():
         tables = sorted(path.glob("*.tsv"))
         if len(tables) != 1:
-            raise EvidentiaError(f"{path} must hold one tsv file of events, got {len(tables)}; give the file itself")
+            raise EvidentiaError(
+                f"{path} must hold one tsv file of events, got {len(tables)}, or CSV files of series; give the file "
+                "itself"
+            )
         path = tables[0]
     clips = load_strong(path, data_root or path.parent, rate=rate, limit=count)
     if not clips:
         raise EvidentiaError(f"{path} lists no sound file; it needs a line for each event")
     return clips
+
+
+def is_series(data: str) -> bool:
+    """Whether data are a CSV file, or a folder with some and no tsv file."""
+    path = Path(data)
+    if data in DATASETS or not path.is_dir():
+        return data not in DATASETS and path.suffix.lower() == ".csv"
+    return any(path.glob("*.csv")) and not any(path.glob("*.tsv"))
 
 
 def _short(data: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs, read_audio
+from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs, read_audio, read_series
+from evidentia.events.series import column_names, is_number, split_names
 
 STDIN = "-"
 _BYTES = 2
@@ -31,16 +32,19 @@ def run_detect(
 ) -> None:
     """Open a stream, take up its state, push everything, print what is detected at once, and keep the state."""
     detector = EventDetector.load(model)
-    if not isinstance(detector.inputs_, SoundInputs):
-        raise EvidentiaError(
-            f"{model} is a detector of a series with {detector.inputs_.features} channels, and the command takes "
-            "sound; use EventDetector.load(...).stream() in Python"
-        )
+    inputs = detector.inputs_
     stream = detector.stream(**options)
     if state is not None and state.exists():
         stream.load(state)
-    size = max(1, round(chunk * detector.inputs_.rate))
-    pieces = _from_stdin(size) if file == STDIN else _from_file(file, detector.inputs_.rate, size)
+    size = max(1, round(chunk * inputs.sample_rate))
+    if isinstance(inputs, SoundInputs):
+        pieces = _raw_samples(size) if file == STDIN else _in_chunks(read_audio(file, inputs.rate)[0].numpy(), size)
+    elif file == STDIN:
+        pieces = _lines(inputs.features)
+    else:
+        series = read_series(file, rate=None if "time" in column_names(file) else inputs.sample_rate)
+        inputs.check_clip(series)
+        pieces = _in_chunks(series.samples.numpy(), size)
     begin, counts = stream.time, {"alarm": 0, "warning": 0}
     for piece in pieces:
         for detection in stream.push(piece, rate=rate):
@@ -66,31 +70,55 @@ def line_of(detection: Detection) -> str:
     return f"{detection.time:10.3f} s  {detection.level:<7}  {name}  {masses}"
 
 
-def _from_file(file: str, rate: int, size: int) -> Iterator[npt.NDArray[np.float32]]:
-    samples = read_audio(file, rate)[0].numpy()
+def _in_chunks(samples: npt.NDArray[np.float32], size: int) -> Iterator[npt.NDArray[Any]]:
     for first in range(0, len(samples), size):
         yield samples[first : first + size]
 
 
-def _from_stdin(size: int) -> Iterator[npt.NDArray[np.int16]]:
+def _raw_samples(size: int) -> Iterator[npt.NDArray[Any]]:
     """Samples as soon as there are any; a sample of which only half has come waits for the other half."""
-    source: Any = typer.get_binary_stream("stdin")
-    if source.isatty():
-        raise typer.BadParameter("- takes raw samples from stdin, which is a terminal; pipe samples into the command")
-    half = b""
-    while True:
-        try:
-            news = source.read1(_BYTES * size)
-        except KeyboardInterrupt:  # how a stream without an end is stopped
-            break
-        if not news:
-            break
+    half, source = b"", _stdin()
+    while news := _until_stopped(lambda: source.read1(_BYTES * size)):
         content = half + news
         whole = len(content) - len(content) % _BYTES
         half = content[whole:]
         yield np.frombuffer(content[:whole], dtype="<i2").astype(np.int16)
     if half:
         typer.echo("the samples on stdin ended in the middle of one; are they of 16 bits?", err=True)
+
+
+def _lines(channels: int) -> Iterator[npt.NDArray[Any]]:
+    """A sample a line of CSV, as soon as it has come; what is no number is taken for missing."""
+    source, kept, number, begun = _stdin(), None, 0, False
+    while line := _until_stopped(source.readline):
+        number += 1
+        if not line.strip():
+            continue
+        cells = split_names(line.decode("utf-8-sig", errors="replace"))
+        header, begun = not begun and not any(is_number(cell) for cell in cells), True
+        if header:
+            kept = [place for place, name in enumerate(cells) if name != "time"]
+            continue
+        row = [float(cell) if is_number(cell) else np.nan for cell in cells]
+        row = row if kept is None else [row[place] for place in kept if place < len(row)]
+        if len(row) != channels:
+            raise EvidentiaError(f"line {number} on stdin has {len(row)} channels and the detector takes {channels}")
+        yield np.array([row], dtype=np.float32)
+
+
+def _stdin() -> Any:
+    source: Any = typer.get_binary_stream("stdin")
+    if source.isatty():
+        raise typer.BadParameter("- takes samples from stdin, which is a terminal; pipe samples into the command")
+    return source
+
+
+def _until_stopped(read: Callable[[], bytes]) -> bytes:
+    """What is read; nothing if a stream without an end is stopped by Ctrl-C."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        return b""
 
 
 def _summary(stream: DetectorStream, begin: float, counts: dict[str, int]) -> str:

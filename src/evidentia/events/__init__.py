@@ -46,7 +46,7 @@ from evidentia.events.models import (
 )
 from evidentia.events.onnx import OnnxEngine, export_onnx
 from evidentia.events.onset_weights import onset_weights
-from evidentia.events.series import read_series
+from evidentia.events.series import load_series, read_series
 from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
 from evidentia.events.state import FrontEndState, NetworkState
@@ -120,6 +120,7 @@ __all__ = [
     "load_ava",
     "load_clips",
     "load_esc50",
+    "load_series",
     "load_sounds",
     "load_strong",
     "make_head",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.clips import Event
-from evidentia.events.pipeline import Fields
 from evidentia.opinions import BinomialOpinion, comultiply
 
 Level: TypeAlias = Literal["warning", "alarm"]
@@ -72,12 +71,12 @@ class Fired(NamedTuple):
 
     alarms: npt.NDArray[np.bool_]
     """Shape `(B, K)`, or `(B, 1)` for a head of no class in particular."""
-    opinion: Fields
-    """Behind the alarms, each of shape `(B, 1, K)`."""
+    opinion: Callable[[], BinomialOpinion]
+    """Gives those behind the alarms, of shape `(B, 1, K)`."""
     warnings: npt.NDArray[np.bool_] | None
     """Shape `(B, 1)`; None without warnings."""
-    segment_opinion: Fields | None
-    """Behind the warnings, each of shape `(B, 1, K)`."""
+    segment_opinion: Callable[[], BinomialOpinion] | None
+    """Behind the warnings, of the same shape."""
     numbers: npt.NDArray[np.int64]
     """Of the segment, shape `(B,)`."""
 
@@ -115,11 +114,11 @@ class Announcer:
         found = []
         for k in fired.alarms[row].nonzero()[0].tolist():
             if self.wanted is None or self.names[k] in self.wanted:
-                opinion = _opinion(fired.opinion, row)
+                opinion = _opinion(fired.opinion(), row)
                 opinion = comultiply(opinion, dim=0) if self.pooled else opinion[k]
                 found.append(self._detection(self.names[k], int(fired.numbers[row]), "alarm", opinion))
         if not found and fired.warnings is not None and fired.segment_opinion is not None and fired.warnings[row, 0]:
-            opinion = comultiply(_opinion(fired.segment_opinion, row), dim=0)
+            opinion = comultiply(_opinion(fired.segment_opinion(), row), dim=0)
             found.append(self._detection(ANY, int(fired.numbers[row]), "warning", opinion))
         return found
 
@@ -129,8 +128,9 @@ class Announcer:
         return Detection(label, time, number, level, opinion, delay)
 
 
-def _opinion(fields: Fields, row: int) -> BinomialOpinion:
+def _opinion(opinion: BinomialOpinion, row: int) -> BinomialOpinion:
     """The opinions of one stream; copies, lest a detection that is kept hold the whole batch in memory."""
+    fields = (opinion.belief, opinion.disbelief, opinion.vacuity, opinion.base_rate)
     belief, disbelief, vacuity, base_rate = (field[row, 0].clone() for field in fields)
     return BinomialOpinion(belief, disbelief, vacuity, base_rate, validate=False)
 

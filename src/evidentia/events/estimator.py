@@ -144,7 +144,7 @@ class EventDetector:
     def calibrate(self, clips: Sequence[Clip]) -> Self:
         """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with."""
         truth = self.truth(clips)
-        alarm, warning = tune(self.head, self.beta(clips), truth, self.tuning)
+        alarm, warning = tune(self.head, self.beta(clips), truth, self.tuning, self.inputs_.unsettled)
         self.head_, self.warning_ = alarm.head, warning.head
         self.calibration_ = {"target": self.tuning.target(), "met": alarm.met, "scores": alarm.scores.summary()}
         return self._use(self.network_)

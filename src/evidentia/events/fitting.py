@@ -126,7 +126,7 @@ def prepared(clips: Sequence[Clip], labels: Sequence[str], inputs: Inputs, weigh
     if not long_enough:
         raise EvidentiaError(f"every clip is shorter than a segment of {inputs.seconds:g} s; give longer ones")
     truth = event_truth(long_enough, labels, inputs.seconds, ignore_others=True)
-    return Examples.of([inputs.frames(clip) for clip in long_enough], truth, inputs.segment, weigh_onsets)
+    return Examples.of((inputs.frames(clip) for clip in long_enough), truth, inputs.segment, weigh_onsets)
 
 
 @torch.no_grad()
@@ -151,9 +151,12 @@ def segment_beta(
 
 
 def tune(
-    head: FusionHead, parameters: SegmentBeta, truth: EventTruth, tuning: Tuning
+    head: FusionHead, parameters: SegmentBeta, truth: EventTruth, tuning: Tuning, unsettled: int = 0
 ) -> tuple[Calibration, Calibration]:
-    """Calibrate a head to its target, and the head that warns to a rate of false warnings."""
+    """Calibrate a head to its target, and the head that warns to a rate of false warnings.
+
+    Segments at the beginning of a stream in which the front end is not settled yet do not warn.
+    """
     enough = len(truth.clip) >= _ENOUGH * truth.num_classes
     pooled = head.outputs(truth.num_classes) < truth.num_classes
     options: dict[str, Any] = {
@@ -165,7 +168,7 @@ def tune(
     alpha, beta = parameters.alpha, parameters.beta
     alarm = calibrate(head, alpha, beta, truth.any_class() if pooled else truth, **options)
     warning = calibrate(
-        OnsetWarning(pool="geometric"),
+        OnsetWarning(pool="geometric", skip=unsettled),
         alpha,
         beta,
         truth.any_class(),

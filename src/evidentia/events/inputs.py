@@ -85,6 +85,11 @@ class Inputs(Settings, ABC):
         return self.segment * self.hop
 
     @property
+    def unsettled(self) -> int:
+        """How many segments at the beginning of a stream have frames that reach back before it."""
+        return 0
+
+    @property
     def seconds(self) -> float:
         """The length of a segment."""
         return self.step / self.sample_rate
@@ -157,6 +162,11 @@ class SoundInputs(Inputs):
     def sample_shape(self) -> tuple[int, ...]:
         """A sample is a number."""
         return ()
+
+    @property
+    def unsettled(self) -> int:
+        """How many segments it takes to fill the window."""
+        return math.ceil((self.window - self.frame_hop) / self.step)
 
     @property
     def front_end(self) -> LogMel:
@@ -263,7 +273,8 @@ class SeriesInputs(Inputs):
 
     def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """The samples are the frames."""
-        return block, {"last": block[:, -1].clone()}
+        # A tensor of its own: how a piece of the caller's memory is aligned can change the last bit of a sum.
+        return block.clone(), {"last": block[:, -1].clone()}
 
     def as_samples(self, given: Any) -> Samples:
         """Numbers of shape `(n, channels)`, or `(n,)` with one channel."""

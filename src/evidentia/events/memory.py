@@ -9,31 +9,10 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.fusion import FusionState
 
 Tensors = dict[str, Tensor]
 
-
-@dataclass(frozen=True, eq=False)
-class Watch:
-    """What is remembered for one level of detections.
-
-    Attributes:
-        fusion: the latest segments of the fusion head.
-        trigger: the latest calls and alarms, see `Trigger`.
-    """
-
-    fusion: FusionState
-    trigger: Tensors
-
-    def to_dict(self) -> Tensors:
-        """All tensors by name."""
-        return {**{f"fusion/{k}": v for k, v in self.fusion.tensors().items()}, **_under("trigger", self.trigger)}
-
-    @classmethod
-    def from_dict(cls, tensors: Tensors) -> Watch:
-        """What `to_dict` was asked of."""
-        return cls(FusionState.from_tensors(_within("fusion", tensors)), _within("trigger", tensors))
+_PARTS = ("inputs", "kept", "triggers", "clock")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +21,15 @@ class Memory:
 
     Attributes:
         inputs: of the front end.
-        network: the caches of the network's layers.
-        alarm: of the detector's head.
-        warning: of the head that warns, if there is one.
+        kept: of network and heads, see `Engine`.
+        triggers: the latest calls and alarms, see `Trigger`; under `alarm/`, and `warning/` if there are warnings.
         clock: `segment`, the number of the next segment; `begun`, how many the network has seen since it began or was
             begun anew after a gap; `invalid` and `clipped`, how many samples were so far; int64, shape `(B,)`.
     """
 
     inputs: Tensors
-    network: Tensors
-    alarm: Watch
-    warning: Watch | None
+    kept: Tensors
+    triggers: Tensors
     clock: Tensors
 
     @property
@@ -62,16 +39,18 @@ class Memory:
 
     def to_dict(self) -> Tensors:
         """All tensors by name."""
-        tensors = {**_under("inputs", self.inputs), **_under("network", self.network), **_under("clock", self.clock)}
-        tensors |= _under("alarm", self.alarm.to_dict())
-        return tensors if self.warning is None else {**tensors, **_under("warning", self.warning.to_dict())}
+        return {f"{part}/{name}": tensor for part in _PARTS for name, tensor in getattr(self, part).items()}
 
     @classmethod
     def from_dict(cls, tensors: Mapping[str, Tensor]) -> Memory:
         """What `to_dict` was asked of."""
-        parts = {name: _within(name, tensors) for name in ("inputs", "network", "clock", "alarm", "warning")}
-        warning = Watch.from_dict(parts["warning"]) if parts["warning"] else None
-        return cls(parts["inputs"], parts["network"], Watch.from_dict(parts["alarm"]), warning, parts["clock"])
+        parts: dict[str, Tensors] = {part: {} for part in _PARTS}
+        for full, tensor in tensors.items():
+            part, _, name = full.partition("/")
+            if part not in parts:
+                raise EvidentiaError(f"the state is of another kind of stream: it has no part {full!r}")
+            parts[part][name] = tensor
+        return cls(**parts)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Memory:
         """With every tensor changed."""
@@ -106,12 +85,3 @@ class Memory:
                 f"the state is of another kind of stream: {', '.join(wrong)} do not fit; open a stream of the same "
                 "detector with the same trigger and warnings to go on"
             )
-
-
-def _under(part: str, tensors: Mapping[str, Tensor]) -> Tensors:
-    return {f"{part}/{name}": tensor for name, tensor in tensors.items()}
-
-
-def _within(part: str, tensors: Mapping[str, Tensor]) -> Tensors:
-    start = f"{part}/"
-    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from evidentia.events.detections import Announcer, Detection, Fired
 from evidentia.events.fitting import SegmentBeta
 from evidentia.events.fusion import FusionHead
-from evidentia.events.pipeline import Fields
 from evidentia.events.triggers import Trigger
-from evidentia.opinions import BinomialOpinion
 
 
 def detect_offline(
@@ -35,13 +35,10 @@ def detect_offline(
             now, memories[level] = trigger.fire(part[None, number], memories[level], numbers, announcer.seconds)
             fired.append(now)
         if any(now.any() for now in fired):
-            opinions = [_fields(fusion.opinion[:, number : number + 1]) for fusion in fusions]
+            place = (slice(None), slice(number, number + 1))
+            opinions = [partial(fusion.opinion.__getitem__, place) for fusion in fusions]
             news = Fired(fired[0], opinions[0], None, None, numbers)
             if warning is not None:
                 news = news._replace(warnings=fired[1], segment_opinion=opinions[1])
             detections += announcer.detections(news, 0)
     return detections
-
-
-def _fields(opinion: BinomialOpinion) -> Fields:
-    return opinion.belief, opinion.disbelief, opinion.vacuity, opinion.base_rate

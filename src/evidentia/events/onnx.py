@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,11 @@ from torch import Tensor, nn
 from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.files import write_atomically
-from evidentia.events.fusion import FusionState
+from evidentia.events.memory import Tensors
 from evidentia.events.network import EventNetwork
-from evidentia.events.pipeline import Decision, Engine, Pipeline
+from evidentia.events.pipeline import Engine, Pipeline, Ran
 
 _TOLERANCE = 1e-3
-_STATE = ("alpha", "beta", "seen")
-_FIELDS = ("belief", "disbelief", "vacuity", "base_rate")
 
 
 class NetworkStep(nn.Module):
@@ -59,37 +57,32 @@ class PipelineStep(NetworkStep):
     """One segment of B streams through network and heads, as a function of tensors alone.
 
     Args:
-        pipeline: network and heads. A head that looks at the present segment only keeps nothing.
+        pipeline: network and heads.
+
+    Attributes:
+        kept: names of what `Pipeline.start` gives, in the order of the arguments.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.network)
         self.pipeline = pipeline
-        self.keeping = [number for number, head in enumerate(pipeline.heads) if head.span > 1]
-        kept = [f"{number}/{part}" for number in self.keeping for part in _STATE]
-        self.inputs += [f"state/{name}" for name in kept]
-        decided = [f"decided/{number}/{part}" for number in range(len(pipeline.heads)) for part in ("calls", *_FIELDS)]
-        self.outputs = [*self.outputs[1:], *decided, *(f"after/{name}" for name in kept)]
-        self.loops |= {f"after/{name}": f"state/{name}" for name in kept}
+        self.kept = list(pipeline.start())
+        caches = [name for name in self.kept if name.startswith("network/")]
+        self.inputs = ["frames", "begun", *(f"cache/{name}" for name in self.kept)]
+        decided = [f"calls/{number}" for number in range(len(pipeline.heads))]
+        self.outputs = [*decided, "alpha", "beta", *(f"kept/{name}" for name in caches)]
+        self.loops = {f"kept/{name}": f"cache/{name}" for name in caches}
 
-    def forward(self, frames: Tensor, begun: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, frames: Tensor, begun: Tensor, *kept: Tensor) -> tuple[Tensor, ...]:
         """One segment."""
-        caches, parts = rest[: len(self.caches)], rest[len(self.caches) :]
-        # Not len(frames), which an exporter takes for a constant.
-        states = self.pipeline.start(frames.shape[0])
-        for place, number in enumerate(self.keeping):
-            alpha, beta, seen = parts[3 * place : 3 * place + 3]
-            # As if the streams had just begun: which segments count is then found out for each.
-            states[number] = FusionState(alpha, beta, seen, 0)
-        kept, decisions = self.pipeline.step(frames, begun, dict(zip(self.caches, caches, strict=True)), states)
-        decided = [tensor for decision in decisions for tensor in (decision.calls, *decision.opinion)]
-        after = [getattr(decisions[number].state, part) for number in self.keeping for part in _STATE]
-        return *(kept[name] for name in self.caches), *(tensor.clone() for tensor in decided), *after
+        # As if the streams had just begun: which segments count is then found out for each.
+        ran = self.pipeline.run(frames, begun, dict(zip(self.kept, kept, strict=True)), least=0)
+        return *(called.clone() for called in ran.calls), ran.alpha.clone(), ran.beta.clone(), *ran.caches.values()
 
     def example(self, batch: int) -> tuple[Tensor, ...]:
         """Arguments of streams that have not begun."""
-        states = self.pipeline.start(batch)
-        return *super().example(batch), *(getattr(states[number], part) for number in self.keeping for part in _STATE)
+        frames, begun, *_ = super().example(batch)
+        return frames, begun, *self.pipeline.start(batch).values()
 
 
 class OnnxEngine:
@@ -100,30 +93,23 @@ class OnnxEngine:
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._step = PipelineStep(pipeline)
-        self._session = session(onnx_bytes(self._step))
-        check_agreement(self._step, self._session)
-        self._used = [given.name for given in self._session.get_inputs()]
+        step = PipelineStep(pipeline)
+        self._session = session(onnx_bytes(step))
+        check_agreement(step, self._session)
+        used = {given.name for given in self._session.get_inputs()}
+        self._begun, self._outputs, self._heads = "begun" in used, step.outputs, len(pipeline.heads)
+        self._given = [(f"cache/{name}", name) for name in step.kept if f"cache/{name}" in used]
+        self._caches = [name for name in step.kept if name.startswith("network/")]
 
-    def step(
-        self, frames: Tensor, begun: Tensor, caches: dict[str, Tensor], states: Sequence[FusionState]
-    ) -> tuple[dict[str, Tensor], list[Decision]]:
+    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
         """One segment."""
-        step = self._step
-        given = {"frames": frames, "begun": begun, **{f"cache/{name}": tensor for name, tensor in caches.items()}}
-        for number in step.keeping:
-            given |= {f"state/{number}/{part}": getattr(states[number], part) for part in _STATE}
-        found = self._session.run(step.outputs, {name: given[name].numpy() for name in self._used})
-        tensors = dict(zip(step.outputs, map(torch.from_numpy, found), strict=True))
-        decisions = []
-        for number, state in enumerate(states):
-            calls, *opinion = (tensors[f"decided/{number}/{part}"] for part in ("calls", *_FIELDS))
-            if number in step.keeping:
-                after = FusionState.from_tensors({part: tensors[f"after/{number}/{part}"] for part in _STATE})
-            else:
-                after = state
-            decisions.append(Decision(calls, (opinion[0], opinion[1], opinion[2], opinion[3]), after))
-        return {name: tensors[f"kept/{name}"] for name in step.caches}, decisions
+        feed = {given: kept[name].numpy() for given, name in self._given}
+        feed["frames"] = frames.numpy()
+        if self._begun:
+            feed["begun"] = begun.numpy()
+        found = [torch.from_numpy(array) for array in self._session.run(self._outputs, feed)]
+        calls, (alpha, beta, *caches) = found[: self._heads], found[self._heads :]
+        return Ran(calls, alpha, beta, dict(zip(self._caches, caches, strict=True)))
 
 
 def make_engine(name: str, pipeline: Pipeline) -> Engine:

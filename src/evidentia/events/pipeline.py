@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
@@ -10,11 +11,10 @@ from torch import Tensor, nn
 
 from evidentia._support.checks import validation
 from evidentia.events.evidence import Activation, Loss, beta_parameters
-from evidentia.events.fusion import FusionHead, FusionState
+from evidentia.events.fusion import FusionHead
+from evidentia.events.memory import Tensors
 from evidentia.events.network import EventNetwork
-
-Fields = tuple[Tensor, Tensor, Tensor, Tensor]
-"""Belief, disbelief, vacuity and base rate of opinions."""
+from evidentia.opinions import BinomialOpinion
 
 
 class Decision(NamedTuple):
@@ -22,29 +22,28 @@ class Decision(NamedTuple):
 
     calls: Tensor
     """Bool, shape `(B, K)`, or `(B, 1)` for a head of no class in particular."""
-    opinion: Fields
-    """Each of shape `(B, 1, K)`."""
-    state: FusionState
-    """To go on with."""
+    opinion: Callable[[], BinomialOpinion]
+    """Gives the opinions behind them, of shape `(B, 1, K)`; most segments of most streams are never asked."""
+
+
+class Ran(NamedTuple):
+    """What an engine makes of a segment of B streams."""
+
+    calls: Sequence[Tensor]
+    """Of each head, see `Decision`."""
+    alpha: Tensor
+    """Evidence for plus 1 of the segments that the heads look at, the present one last, shape `(B, m, K)`."""
+    beta: Tensor
+    """The same of the evidence against."""
+    caches: Tensors
+    """What the network's layers keep now, by the names of `Pipeline.start`."""
 
 
 class Engine(Protocol):
-    """What runs the pipeline: PyTorch, ONNX Runtime, or another."""
+    """What runs network and heads: PyTorch, ONNX Runtime, or another."""
 
-    def step(
-        self, frames: Tensor, begun: Tensor, caches: dict[str, Tensor], states: Sequence[FusionState]
-    ) -> tuple[dict[str, Tensor], list[Decision]]:
-        """One segment of B streams.
-
-        Args:
-            frames: shape `(B, segment, F)`.
-            begun: how many segments the network has seen of each stream, shape `(B,)`.
-            caches: what its layers keep of them.
-            states: what each head keeps of them.
-
-        Returns:
-            The new caches, and what each head decides.
-        """
+    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
+        """One segment of B streams; arguments are as for `Pipeline.step`."""
 
 
 class Pipeline(nn.Module):
@@ -61,23 +60,54 @@ class Pipeline(nn.Module):
         super().__init__()
         self.network, self.heads = network, tuple(heads)
         self.loss, self.activation = loss, activation
+        self._caches = {name: f"network/{name}" for name in network.start().caches}
+        self._length = max(head.span for head in heads) - 1
+        # Streams as old as this have full windows in all heads.
+        self._settled = max(head.span - 1 + head.unsettled for head in heads)
 
-    def step(
-        self, frames: Tensor, begun: Tensor, caches: dict[str, Tensor], states: Sequence[FusionState]
-    ) -> tuple[dict[str, Tensor], list[Decision]]:
-        """One segment by PyTorch."""
-        outputs, kept = self.network.advance(frames, begun, caches)
+    def start(self, batch: int = 1) -> Tensors:
+        """What is kept of streams that have not begun: the network's caches, and the latest segments for the heads."""
+        kept = {self._caches[name]: cache for name, cache in self.network.start(batch).caches.items()}
+        nothing = torch.ones(batch, self._length, self.network.num_classes)
+        return {**kept, "alpha": nothing, "beta": nothing.clone()} if self._length else kept
+
+    def run(self, frames: Tensor, begun: Tensor, kept: Tensors, least: int | None = None) -> Ran:
+        """One segment by PyTorch; `least` of `begun` need not be looked for if it is given."""
+        names = self._caches
+        outputs, caches = self.network.advance(frames, begun, {name: kept[full] for name, full in names.items()})
         alpha, beta = beta_parameters(outputs, self.loss, self.activation)
-        decisions = []
+        if self._length:
+            alpha, beta = torch.cat([kept["alpha"], alpha], dim=1), torch.cat([kept["beta"], beta], dim=1)
+        seen = self._seen(begun, least)
         # What comes out of our own network and activation need not be checked again in every segment.
         with validation(False):
-            for head, state in zip(self.heads, states, strict=True):
-                fusion, after = head.push(state, alpha, beta)
-                opinion = fusion.opinion
-                fields = (opinion.belief, opinion.disbelief, opinion.vacuity, opinion.base_rate)
-                decisions.append(Decision(head.calls(fusion)[:, 0], fields, after))
-        return kept, decisions
+            calls = [head.called(head.score(alpha, beta, seen))[:, 0] for head in self.heads]
+        return Ran(calls, alpha, beta, {full: caches[name] for name, full in names.items()})
 
-    def start(self, batch: int = 1) -> list[FusionState]:
-        """What the heads keep of streams that have not begun."""
-        return [head.initial_state(self.network.num_classes, (batch,), torch.float32) for head in self.heads]
+    def step(
+        self, frames: Tensor, begun: Tensor, kept: Tensors, engine: Engine | None = None
+    ) -> tuple[Tensors, list[Decision]]:
+        """One segment of B streams.
+
+        Args:
+            frames: shape `(B, segment, F)`.
+            begun: how many segments have been seen of each stream, shape `(B,)`.
+            kept: what layers and heads keep of them, by the names of `start`.
+            engine: what runs it; PyTorch if None.
+
+        Returns:
+            What they keep now, and what each head decides.
+        """
+        calls, alpha, beta, after = (self if engine is None else engine).run(frames, begun, kept)
+        if self._length:
+            after = {**after, "alpha": alpha[:, 1:].contiguous(), "beta": beta[:, 1:].contiguous()}
+        return after, [
+            Decision(called, partial(self._opinion, head, alpha, beta, begun))
+            for head, called in zip(self.heads, calls, strict=True)
+        ]
+
+    def _opinion(self, head: FusionHead, alpha: Tensor, beta: Tensor, begun: Tensor) -> BinomialOpinion:
+        return head.opinion(alpha, beta, self._seen(begun, None))
+
+    def _seen(self, begun: Tensor, least: int | None) -> Tensor | None:
+        return begun if (int(begun.min()) if least is None else least) < self._settled else None

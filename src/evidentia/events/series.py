@@ -1,4 +1,4 @@
-"""Any multivariate series: a CSV file of samples, and one of event intervals."""
+"""Any multivariate series: CSV files of samples, and of event intervals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evidentia.events.annotations import parse_times, read_table
 from evidentia.events.clips import Clip, Event
 
 _COLUMNS = ("label", "onset", "offset")
+_EVENTS = ".events.csv"
 
 
 def read_series(
@@ -64,22 +65,73 @@ def read_series(
     return Clip(channels, rate, found, file.stem)
 
 
-def _numbers(path: Path) -> tuple[list[str], npt.NDArray[np.float64]]:
+def load_series(
+    path: str | os.PathLike[str], *, rate: float | None = None, time: str = "time", limit: int | None = None
+) -> list[Clip]:
+    r"""Clips of a CSV file, or of all in a folder: samples in `NAME.csv`, their events in `NAME.events.csv` beside it.
+
+    A series without a file of events has none. All must have the same columns.
+
+    Args:
+        path: the file of samples, or the folder.
+        rate: samples a second, for files without a column of times.
+        time: the name of that column.
+        limit: at most so many clips, in the order of their names.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (pathlib.Path(folder) / "monday.csv").write_text("time,flow\n0.0,1\n0.5,1\n")
+        ...     _ = (pathlib.Path(folder) / "sunday.csv").write_text("time,flow\n0.0,1\n0.5,0\n")
+        ...     _ = (pathlib.Path(folder) / "sunday.events.csv").write_text("label,onset,offset\nblocked,0.5,1.0\n")
+        ...     load_series(folder)
+        [Clip('monday': 1 s at 2 Hz, 0 events), Clip('sunday': 1 s at 2 Hz, 1 events)]
+    """
+    given = Path(path)
+    files = (
+        sorted(file for file in given.glob("*.csv") if not file.name.endswith(_EVENTS)) if given.is_dir() else [given]
+    )
+    if not files:
+        raise FileNotFoundError(f"{given} holds no CSV file of samples")
+    clips, header = [], None
+    for file in files[:limit]:
+        columns = column_names(file)
+        if columns != (header := header or columns):
+            raise FileFormatError(f"{file} has the columns {', '.join(columns)}; {files[0]} has {', '.join(header)}")
+        events = file.with_name(f"{file.stem}{_EVENTS}")
+        clips.append(read_series(file, events if events.exists() else (), rate=rate, time=time))
+    return clips
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """The columns of a CSV file."""
+    return split_names(_text(Path(path)).partition("\n")[0])
+
+
+def split_names(line: str) -> list[str]:
+    """The names in the first line of a CSV file."""
+    return [name.strip().strip('"') for name in line.split(",")]
+
+
+def _text(path: Path) -> str:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is not a text file in UTF-8 ({error})") from error
-    header, _, body = text.partition("\n")
-    names = [name.strip().strip('"') for name in header.split(",")]
+
+
+def _numbers(path: Path) -> tuple[list[str], npt.NDArray[np.float64]]:
+    header, _, body = _text(path).partition("\n")
+    names = split_names(header)
     if not body.strip():
         raise FileFormatError(
             f"{path} has no samples; it needs a line of column names, then a line of numbers a sample"
         )
     if len(set(names)) != len(names) or not all(names):
         raise FileFormatError(f"{path} must name every column, each differently, got {', '.join(names)[:200]}")
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise FileFormatError(f"{path} must begin with a line of column names, got numbers: {', '.join(names)[:200]}")
     try:
         values: npt.NDArray[np.float64] = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, comments=None)
@@ -122,7 +174,8 @@ def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number, infinity with it."""
     try:
         return not math.isnan(float(text))
     except ValueError:

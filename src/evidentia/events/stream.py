@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,11 +22,20 @@ from evidentia.events.runner import Runner
 _KIND = "detector stream"
 
 
+class _Place(NamedTuple):
+    """Where a stream is. It is replaced whole, so that whatever interrupts a push finds it before or after it."""
+
+    memory: Memory
+    row: int
+    waiting: Samples
+
+
 class DetectorStream:
     """One live stream through a trained detector; `EventDetector.stream` opens it.
 
     Samples go through the front end, the network and the fusion head a segment at a time, always in the same
-    portions: detections are the same to the bit however the stream is cut in chunks.
+    portions: detections are the same to the bit however the stream is cut in chunks. A push that is interrupted, by
+    Ctrl-C or an error, leaves the stream as it was before.
 
     | what comes | what is done |
     |---|---|
@@ -63,8 +72,7 @@ class DetectorStream:
         self.longest_gap = longest_gap
         outputs = runner.pipeline.heads[0].outputs(len(runner.labels))
         self._announcer = Announcer(runner.labels, outputs, runner.inputs.seconds, labels, events)
-        self._memory, self._row = runner.begin(), 0
-        self._waiting: Samples = np.zeros((0, *runner.inputs.sample_shape), dtype=np.float32)
+        self._place = _Place(runner.begin(), 0, np.zeros((0, *runner.inputs.sample_shape), dtype=np.float32))
 
     def push(self, samples: Any, *, seconds: float | None = None, rate: float | None = None) -> list[Detection]:
         """Take the next samples of the stream.
@@ -102,9 +110,9 @@ class DetectorStream:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that is remembered of the stream, as tensors of its own: with them another stream goes on identically."""
-        tensors = self._memory.select([self._row]).map(torch.clone).to_dict()
+        memory, row, waiting = self._place
         identity = torch.frombuffer(bytearray(self.runner.identity), dtype=torch.uint8)
-        return {**tensors, "waiting": torch.from_numpy(self._waiting.copy()), "detector": identity}
+        return {**memory.select([row]).to_dict(), "waiting": torch.from_numpy(waiting.copy()), "detector": identity}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where `state_dict` was asked for, in this process or another."""
@@ -119,7 +127,7 @@ class DetectorStream:
         inputs = self.runner.inputs
         if waiting.shape[1:] != inputs.sample_shape or len(waiting) >= inputs.step or waiting.dtype != torch.float32:
             raise EvidentiaError(f"the state has waiting samples of shape {tuple(waiting.shape)}, which do not fit")
-        self._memory, self._row, self._waiting = memory, 0, waiting.numpy()
+        self._place = _Place(memory, 0, waiting.numpy())
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, whole or not at all."""
@@ -131,10 +139,10 @@ class DetectorStream:
 
     @property
     def _position(self) -> int:
-        return self._count("segment") * self.runner.inputs.step + len(self._waiting)
+        return self._count("segment") * self.runner.inputs.step + len(self._place.waiting)
 
     def _count(self, name: str) -> int:
-        return int(self._memory.clock[name][self._row])
+        return int(self._place.memory.clock[name][self._place.row])
 
     def _check_rate(self, rate: float) -> None:
         wanted = self.runner.inputs.sample_rate
@@ -154,11 +162,11 @@ class DetectorStream:
         if seconds <= self.longest_gap:
             return self.push(np.full((missing, *inputs.sample_shape), filling, dtype=np.float32))
         number, rest = divmod(self._position + missing, inputs.step)
-        before, fresh = self._memory.select([self._row]), self.runner.begin().to_dict()
-        kept = {name: tensor for name, tensor in before.to_dict().items() if name.endswith("trigger/last")}
-        kept |= {f"clock/{name}": before.clock[name] for name in ("invalid", "clipped")}
-        self._memory, self._row = Memory.from_dict(fresh | kept | {"clock/segment": torch.tensor([number])}), 0
-        self._waiting = np.zeros((rest, *inputs.sample_shape), dtype=np.float32)
+        before, fresh = self._place.memory.select([self._place.row]), self.runner.begin()
+        last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
+        clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
+        memory = Memory(fresh.inputs, fresh.kept, {**fresh.triggers, **last}, clock)
+        self._place = _Place(memory, 0, np.zeros((rest, *inputs.sample_shape), dtype=np.float32))
         return []
 
 
@@ -185,38 +193,42 @@ def push_many(streams: Sequence[DetectorStream], chunks: Sequence[Any]) -> list[
     if not streams:
         return []
     runner = streams[0].runner
-    # All chunks are read before any stream moves on, so that a bad one leaves all of them as they were.
+    # Streams move on at the very end: whatever happens before leaves them as they were.
     news = [runner.inputs.as_samples(chunk) for chunk in chunks]
-    for stream, new in zip(streams, news, strict=True):
-        stream._waiting = np.concatenate([stream._waiting, new]) if len(stream._waiting) else new
+    places = [_after(stream._place, new) for stream, new in zip(streams, news, strict=True)]
     found: list[list[Detection]] = [[] for _ in streams]
     step = runner.inputs.step
-    while ready := [number for number, stream in enumerate(streams) if len(stream._waiting) >= step]:
-        group = [streams[number] for number in ready]
-        fired, memory = runner.advance(np.stack([stream._waiting[:step] for stream in group]), _together(group))
-        for row, stream in enumerate(group):
-            stream._memory, stream._row, stream._waiting = memory, row, stream._waiting[step:]
+    while ready := [number for number, place in enumerate(places) if len(place.waiting) >= step]:
+        group = [places[number] for number in ready]
+        block = np.stack([place.waiting[:step] for place in group]) if len(group) > 1 else group[0].waiting[None, :step]
+        fired, memory = runner.advance(block, _together(group))
+        for row, number in enumerate(ready):
+            places[number] = _Place(memory, row, places[number].waiting[step:])
         busy = fired.alarms.any(1) if fired.warnings is None else fired.alarms.any(1) | fired.warnings[:, 0]
         for row in busy.nonzero()[0].tolist():
-            found[ready[row]] += group[row]._announcer.detections(fired, row)
-    for stream in streams:
-        # Free of the chunk that they are part of, which belongs to the caller.
-        stream._waiting = stream._waiting.copy()
+            found[ready[row]] += streams[ready[row]]._announcer.detections(fired, row)
+    # Free of the chunks that they are part of, which belong to the caller.
+    places = [place._replace(waiting=place.waiting.copy()) for place in places]
+    for stream, place in zip(streams, places, strict=True):
+        stream._place = place
     return found
 
 
-def _together(streams: Sequence[DetectorStream]) -> Memory:
+def _after(place: _Place, new: Samples) -> _Place:
+    """A place with more samples waiting."""
+    return place._replace(waiting=np.concatenate([place.waiting, new]) if len(place.waiting) else new)
+
+
+def _together(places: Sequence[_Place]) -> Memory:
     """The memory of some streams with a row each, in their order."""
-    first = streams[0]._memory
-    if first.batch == len(streams) and all(s._memory is first and s._row == row for row, s in enumerate(streams)):
+    first = places[0].memory
+    if first.batch == len(places) and all(p.memory is first and p.row == row for row, p in enumerate(places)):
         return first
     rows: dict[int, list[int]] = {}
-    memories: dict[int, Memory] = {}
-    for number, stream in enumerate(streams):
-        rows.setdefault(id(stream._memory), []).append(number)
-        memories[id(stream._memory)] = stream._memory
-    joined = Memory.join([memories[key].select([streams[n]._row for n in numbers]) for key, numbers in rows.items()])
+    for number, place in enumerate(places):
+        rows.setdefault(id(place.memory), []).append(number)
+    joined = Memory.join(
+        [places[numbers[0]].memory.select([places[n].row for n in numbers]) for numbers in rows.values()]
+    )
     order = [number for numbers in rows.values() for number in numbers]
-    if order == sorted(order):
-        return joined
-    return joined.select(np.argsort(order).tolist())
+    return joined if order == sorted(order) else joined.select(np.argsort(order).tolist())

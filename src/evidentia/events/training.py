@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -87,12 +87,14 @@ class Examples:
     batch: Batch
 
     @classmethod
-    def of(cls, frames: Sequence[Tensor], truth: EventTruth, segment: int, weigh_onsets: bool) -> Examples:
-        """From the frames of each clip, `(T, F)`, and the truth about them."""
+    def of(cls, frames: Iterable[Tensor], truth: EventTruth, segment: int, weigh_onsets: bool) -> Examples:
+        """From the frames of each clip, `(T, F)`, which may be made one by one, and the truth about them."""
         longest = int(truth.lengths.max())
-        rows = torch.empty(len(frames), longest * segment, frames[0].shape[1])
-        for row, clip, length in zip(rows, frames, truth.lengths.tolist(), strict=True):
-            row[:] = clip[torch.arange(longest * segment) % (length * segment)]
+        rows = torch.empty(0)
+        for number, (clip, length) in enumerate(zip(frames, truth.lengths.tolist(), strict=True)):
+            if not number:
+                rows = torch.empty(len(truth.lengths), longest * segment, clip.shape[1])
+            rows[number] = clip[torch.arange(longest * segment) % (length * segment)]
         weight = onset_weights(truth) if weigh_onsets else truth.valid().expand(-1, -1, truth.num_classes).float()
         return cls(Batch(rows, truth.activity().float(), weight, truth.lengths))
 

@@ -18,7 +18,7 @@ from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia._support.settings import Settings
-from evidentia.events.fusion.state import FusionState, Windows
+from evidentia.events.fusion.state import FusionState, Windows, windows_of
 from evidentia.opinions import BinomialOpinion
 
 HEADS: Registry[type[FusionHead]] = Registry("fusion head")
@@ -74,6 +74,11 @@ class FusionHead(Settings, ABC):
         """How many segments the head looks at: the present one, and those before it."""
         return 1
 
+    @property
+    def unsettled(self) -> int:
+        """How many segments at the beginning of a stream the head leaves out of account."""
+        return 0
+
     def outputs(self, num_classes: int) -> int:
         """The size of the score's last dimension."""
         return num_classes
@@ -103,8 +108,34 @@ class FusionHead(Settings, ABC):
         state.check_fits(alpha, self.span - 1)
         if isinstance(self._windows, tuple):
             check_per_class(self._windows, alpha.shape[-1])
-        windows, state = state.extended(alpha, beta, self._windows)
+        windows, state = state.extended(alpha, beta, self._windows, self.unsettled)
         return self._fuse(windows), state
+
+    def _score(self, windows: Windows) -> Tensor:
+        """The score of each window alone; heads that need no opinion for it say so here."""
+        return self._fuse(windows).score
+
+    def score(self, alpha: Tensor, beta: Tensor, seen: Tensor | None) -> Tensor:
+        """The score at the last of some segments, without checks: for hot loops that keep the segments themselves.
+
+        Args:
+            alpha: of the latest segments, at least `span` of them, shape `(..., n, K)`; 1 before a stream's beginning.
+            beta: of the same.
+            seen: how many segments the streams had before the last, shape `(...)`; None if so many that all count.
+
+        Returns:
+            Shape `(..., 1, K)`.
+        """
+        return self._score(self._latest(alpha, beta, seen))
+
+    def opinion(self, alpha: Tensor, beta: Tensor, seen: Tensor | None) -> BinomialOpinion:
+        """The opinion at the last of some segments; arguments are as for `score`."""
+        return self._fuse(self._latest(alpha, beta, seen)).opinion
+
+    def _latest(self, alpha: Tensor, beta: Tensor, seen: Tensor | None) -> Windows:
+        alpha, beta = alpha[..., -self.span :, :], beta[..., -self.span :, :]
+        counted = None if seen is None else seen - self.unsettled
+        return windows_of(alpha, beta, self.span, self._windows, counted if self.span > 1 else None)
 
     def fuse(self, alpha: Tensor, beta: Tensor) -> Fusion:
         """The fusion at each segment of whole sequences, alpha and beta of shape `(..., T, K)`."""
@@ -114,7 +145,11 @@ class FusionHead(Settings, ABC):
 
     def calls(self, fusion: Fusion) -> Tensor:
         """Where the head calls an event: `score > threshold`, bool, shape `(..., T, K)`."""
-        return fusion.score > per_class(self.threshold, fusion.score.shape[-1], fusion.score)
+        return self.called(fusion.score)
+
+    def called(self, score: Tensor) -> Tensor:
+        """Where a score exceeds the threshold."""
+        return score > per_class(self.threshold, score.shape[-1], score)
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, ready for JSON; `make_head(**head.describe())` gives the head back."""

@@ -1,4 +1,4 @@
-"""SEED: the evidence of neighbouring segments, averaged."""
+"""SEED, as far as it is known: the evidence of neighbouring segments, averaged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from evidentia.events.fusion.state import Windows
 class Seed(WindowedHead):
     r"""Average the evidence of the window's segments, then decide by belief and vacuity (Zhao et al., ICASSP 2022).
 
-    SEED decides about a segment with the evidence of some segments before it and some after it (backtrack inference).
-    On a stream those after it have to be waited for: the decision about segment $t - n$ is made at $t$, from the window
-    of backward and forward steps together, and is counted as made at $t$. How the paper joins their evidence is not
-    settled there; here it is the mean, which is averaging fusion of the opinions:
-    $\bar\alpha = \frac1m \sum_i \alpha_i$, $\bar\beta = \frac1m \sum_i \beta_i$.
+    What is known of SEED here (its abstract; the thesis names it as a baseline without a formula): a network that gives
+    Beta parameters, and at inference "backtrack", which uses the *features* of an ongoing event both before and after
+    the segment in question. This head is our reading of it for any causal network, not the authors' code. The network
+    has the features before a segment in its memory already; those after it have to be waited for, so the decision about
+    segment $t - n$ is made at $t$ and counted as made at $t$, from the mean evidence of the window, which is averaging
+    fusion of the opinions: $\bar\alpha = \frac1m \sum_i \alpha_i$, $\bar\beta = \frac1m \sum_i \beta_i$. With
+    `window=1` it is such a network without backtrack.
 
     Args:
         threshold: what the log odds must exceed; 0 is $b > d$.

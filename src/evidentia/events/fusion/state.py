@@ -25,15 +25,19 @@ class Windows(NamedTuple):
     """Evidence against plus 1, shape `(..., t, K, M)`."""
     present: Tensor | None
     """Which of them count: those in the class's window, after the stream's beginning. It broadcasts to that shape.
-    None if all do."""
+    None if all do. Alpha and beta of the others are 1, no evidence, unless a head skips segments that were heard."""
+
+    def where_present(self, values: Tensor) -> Tensor:
+        """Values of shape `(..., t, K, M)`, or that broadcast to it, with 0 in place of those that do not count."""
+        return values if self.present is None else values * self.present
 
     def total(self, values: Tensor) -> Tensor:
         """The sum over each window of values of shape `(..., t, K, M)`, or that broadcast to it."""
-        return (values if self.present is None else torch.where(self.present, values, 0.0)).sum(-1)
+        return self.where_present(values).sum(-1)
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean over each window of values of shape `(..., t, K, M)`."""
-        return self.total(values) / (values.shape[-1] if self.present is None else self.present.sum(-1))
+        return self.total(values) / (values.shape[-1] if self.present is None else self.present.sum(-1).clamp(min=1))
 
     def latest(self) -> tuple[Tensor, Tensor]:
         """Alpha and beta of the present segments, shape `(..., t, K)`."""
@@ -47,7 +51,8 @@ class FusionState:
     Attributes:
         alpha: the last segments' evidence for each class plus 1, shape `(..., M - 1, K)` for a window of M.
         beta: the same of the evidence against.
-        seen: how many of them have been seen, shape `(...)`, int64; the others are yet to be filled.
+        seen: how many of the stream's segments have been seen, as far as it matters, shape `(...)`, int64; while they
+            are fewer than M - 1, the others are yet to be filled.
     """
 
     alpha: Tensor
@@ -105,45 +110,70 @@ class FusionState:
                 "shape, number of classes and dtype"
             )
 
-    def extended(self, alpha: Tensor, beta: Tensor, window: int | tuple[int, ...]) -> tuple[Windows, FusionState]:
+    def extended(
+        self, alpha: Tensor, beta: Tensor, window: int | tuple[int, ...], skip: int = 0
+    ) -> tuple[Windows, FusionState]:
         """The windows that end at each new segment, and the state after them.
 
         Args:
             alpha: the new segments, shape `(..., t, K)`.
             beta: the same of the evidence against.
             window: how many segments count, one number or one a class.
+            skip: how many at the beginning of a stream do not.
         """
         length, new = self.alpha.shape[-2], alpha.shape[-2]
         if not length:
             return Windows(alpha.unsqueeze(-1), beta.unsqueeze(-1), None), self
-        all_alpha, all_beta = (torch.cat(pair, -2) for pair in ((self.alpha, alpha), (self.beta, beta)))
-        least = self._least
+        enough, least = length + skip, self._least
         if least is None:
-            least = int(self.seen.min()) if self.seen.numel() else length
-        present = None if isinstance(window, int) else _in_window(window, length, alpha.device)
-        if least < length:
-            filled = torch.arange(length + new, device=alpha.device) >= length - self.seen.unsqueeze(-1)
-            begun = _windows(filled.unsqueeze(-1), length + 1)
-            present = begun if present is None else begun & present
-        windows = Windows(_windows(all_alpha, length + 1), _windows(all_beta, length + 1), present)
+            least = int(self.seen.min()) if self.seen.numel() else enough
+        all_alpha, all_beta = (torch.cat(pair, -2) for pair in ((self.alpha, alpha), (self.beta, beta)))
+        windows = windows_of(all_alpha, all_beta, length + 1, window, None if least >= enough else self.seen - skip)
         # Windows are views on the joined segments. What is kept must not hold a long chunk in memory, though.
         last_alpha, last_beta = all_alpha[..., new:, :], all_beta[..., new:, :]
         if new > length:
             last_alpha, last_beta = last_alpha.clone(), last_beta.clone()
-        after = FusionState(last_alpha, last_beta, (self.seen + new).clamp(max=length), min(least + new, length))
+        after = FusionState(last_alpha, last_beta, (self.seen + new).clamp(max=enough), min(least + new, enough))
         return windows, after
 
 
+def windows_of(
+    alpha: Tensor, beta: Tensor, size: int, window: int | tuple[int, ...], counted: Tensor | None
+) -> Windows:
+    """All runs of `size` segments, shape `(..., n, K)` with n at least `size`.
+
+    Args:
+        alpha: evidence for plus 1.
+        beta: evidence against plus 1.
+        size: the largest window.
+        window: how many segments count, one number or one a class.
+        counted: how many of the `size - 1` segments before the first run's last one count, shape `(...)`; None if all
+            do.
+    """
+    parts, present = [_runs(alpha, size), _runs(beta, size)], None
+    if window != size:
+        # What is out of a class's window is as if nothing had been heard.
+        present = _in_window(window, size - 1, alpha.device)
+        parts = [torch.where(present, part, 1.0) for part in parts]
+    if counted is not None:
+        filled = torch.arange(alpha.shape[-2], device=alpha.device) >= size - 1 - counted.unsqueeze(-1)
+        begun = _runs(filled.unsqueeze(-1), size)
+        present = begun if present is None else begun & present
+    return Windows(parts[0], parts[1], present)
+
+
 @lru_cache(maxsize=64)
-def _in_window(window: tuple[int, ...], length: int, device: torch.device) -> Tensor:
-    """Which segments are in each class's window, shape `(K, M)`."""
+def _in_window(window: int | tuple[int, ...], length: int, device: torch.device) -> Tensor:
+    """Which segments are in each class's window, shape `(K, M)`, or `(M,)` for one window."""
     with torch.inference_mode(False):
         age = torch.arange(length, -1, -1, device=device)
         return age < torch.tensor(window, device=device).unsqueeze(-1)
 
 
-def _windows(values: Tensor, size: int) -> Tensor:
+def _runs(values: Tensor, size: int) -> Tensor:
     """All runs of `size` entries along the last dimension but one, shape `(..., t, K, size)`."""
+    if values.shape[-2] == size:
+        return values.transpose(-1, -2).unsqueeze(-3)
     if values.shape[-2] < size:
         return values.new_empty((*values.shape[:-2], 0, values.shape[-1], size))
     return values.unfold(-2, size, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +16,23 @@ from evidentia.opinions import BinomialOpinion
 Mode: TypeAlias = Literal["trust", "neutral", "evidence"]
 Weighted: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Of weighted opinions: 1 - b, a u and a."""
+
+
+class Comultiplied(NamedTuple):
+    """Windows fused into one opinion each, before it is made one: a stream needs the score alone."""
+
+    belief: Tensor
+    no_belief: Tensor
+    """1 - belief, to all its digits."""
+    vacuity: Tensor
+    base_rate: Tensor
+    score: Tensor
+
+    def fusion(self) -> Fusion:
+        """Opinions and scores."""
+        # Rounding may leave the disbelief a little below 0.
+        disbelief = (self.no_belief - self.vacuity).clamp(min=0)
+        return Fusion(BinomialOpinion(self.belief, disbelief, self.vacuity, self.base_rate, validate=False), self.score)
 
 
 @HEADS.register("wbc")
@@ -55,6 +72,12 @@ class WBC(WindowedHead):
     max_vacuity: UnitPerClass = 0.9
 
     def _fuse(self, windows: Windows) -> Fusion:
+        return self._comultiplied(windows).fusion()
+
+    def _score(self, windows: Windows) -> Tensor:
+        return self._comultiplied(windows).score
+
+    def _comultiplied(self, windows: Windows) -> Comultiplied:
         if isinstance(self.decay, tuple):
             check_per_class(self.decay, windows.alpha.shape[-2])
         weight = weights(self.decay, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
@@ -82,6 +105,12 @@ class BC(WindowedHead):
     max_vacuity: UnitPerClass = 0.9
 
     def _fuse(self, windows: Windows) -> Fusion:
+        return self._comultiplied(windows).fusion()
+
+    def _score(self, windows: Windows) -> Tensor:
+        return self._comultiplied(windows).score
+
+    def _comultiplied(self, windows: Windows) -> Comultiplied:
         weight = weights(1.0, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
         return comultiplied(windows, weight, "evidence", self.max_vacuity)
 
@@ -94,34 +123,34 @@ def weights(decay: float | tuple[float, ...], size: int, dtype: torch.dtype, dev
         return torch.tensor(decay, dtype=dtype, device=device).unsqueeze(-1) ** age
 
 
-def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: float | tuple[float, ...]) -> Fusion:
+def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: float | tuple[float, ...]) -> Comultiplied:
     r"""The closed form of weighted comultiplication, from logarithms that lose no digits.
 
     With $n_i = 1 - b_i$ and $g_i = P_i - b_i = a_i u_i$ of the weighted opinions, $b = 1 - e^N$ for
     $N = \sum \ln n_i$, and $\prod (1 - b_i) - \prod (1 - P_i) = e^N (1 - e^R)$ for $R = \sum \ln(1 - g_i / n_i)$, in
     which $g_i / n_i$ is at most 1/2. The odds need $d + u/2 = e^N (e^R + (1 - e^R)(1 - 1/(2a)))$: a sum of positive
-    terms, because the present segment has weight 1 and so $a \ge 1/2$.
+    terms, because the present segment has weight 1 and so $a \ge 1/2$. A segment that does not count has no evidence,
+    so $n_i = 1$; its $g_i$ and $a_i$ are set to 0.
     """
     no_belief, gap, base_rate = _WEIGHTINGS[mode](windows.alpha, windows.beta, weight)
-    log_no_belief = windows.total(torch.log(no_belief))
-    log_rest = windows.total(torch.log1p(-gap / no_belief))
-    rate = -torch.expm1(windows.total(torch.log1p(-base_rate)))
+    log_no_belief = torch.log(no_belief).sum(-1)
+    log_rest = torch.log1p(-windows.where_present(gap) / no_belief).sum(-1)
+    rate = -torch.expm1(torch.log1p(-windows.where_present(base_rate)).sum(-1))
     none, missing, rest = torch.exp(log_no_belief), -torch.expm1(log_rest), torch.exp(log_rest)
     belief, vacuity = -torch.expm1(log_no_belief), none * missing / rate
-    # Rounding may leave the disbelief a little below 0.
-    opinion = BinomialOpinion(belief, (none - vacuity).clamp(min=0), vacuity, rate, validate=False)
     against = log_no_belief + torch.log(rest + missing * (1 - 0.5 / rate))
-    return Fusion(opinion, gated(torch.log(belief + 0.5 * vacuity) - against, vacuity, max_vacuity))
+    score = gated(torch.log(belief + 0.5 * vacuity) - against, vacuity, max_vacuity)
+    return Comultiplied(belief, none, vacuity, rate, score)
 
 
 def _trust(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
-    strength = alpha + beta
-    return (1 - c) + c * ((beta + 1) / strength), 0.5 * (1 - c) + c / strength, torch.full_like(c, 0.5)
+    share = c / (alpha + beta)
+    return (1 - c) + (beta + 1) * share, 0.5 * (1 - c) + share, torch.full_like(c, 0.5)
 
 
 def _neutral(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
-    strength = alpha + beta
-    return (1 - c) + c * ((beta + 1) / strength), c * (c / strength), 0.5 * c
+    share = c / (alpha + beta)
+    return (1 - c) + (beta + 1) * share, c * share, 0.5 * c
 
 
 def _evidence(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:

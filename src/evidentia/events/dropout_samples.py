@@ -1,0 +1,67 @@
+"""Monte Carlo dropout: what a network says of clips when its dropout goes on, several times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.events.evidence import Activation, Loss
+from evidentia.events.fitting import segment_beta
+from evidentia.events.network import EventNetwork
+from evidentia.learning.seeding import seeded
+
+# The published time of a segment with Monte Carlo dropout is that of so many passes.
+USUAL_PASSES = 5
+
+
+def dropout_samples(
+    network: EventNetwork,
+    frames: Sequence[Tensor],
+    lengths: Tensor,
+    samples: int = USUAL_PASSES,
+    *,
+    loss: Loss = "sigmoid",
+    activation: Activation = "exp",
+    seed: int = 0,
+) -> Tensor:
+    """Sampled probabilities of each clip, segment and class, shape `(samples, N, T, K)`; for `fuse_samples` of filters.
+
+    Batch norm holds its statistics; only dropout is as in training. The network is left in evaluation mode.
+
+    Args:
+        network: a network with dropout.
+        frames: of each clip, shape `(T, F)`.
+        lengths: segments of each clip, shape `(N,)`.
+        samples: how many.
+        loss: what the network was trained by.
+        activation: from its outputs to evidence.
+        seed: of the random numbers.
+
+    Raises:
+        EvidentiaError: if the network has no dropout, or no sample is asked for.
+
+    Example:
+        >>> from evidentia.events import make_network
+        >>> net = make_network("crnn", features=128, num_classes=3)
+        >>> dropout_samples(net, [torch.randn(40, 128)], torch.tensor([10]), samples=5).shape
+        torch.Size([5, 1, 10, 3])
+    """
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Dropout) and layer.p > 0]
+    if not layers:
+        raise EvidentiaError(
+            f"Monte Carlo dropout needs a network with dropout, and this {type(network).__name__} has none"
+        )
+    if samples < 1:
+        raise EvidentiaError(f"samples must be at least 1, got {samples}")
+    network.eval()
+    try:
+        for layer in layers:
+            layer.train()
+        with seeded(seed, -4):
+            found = [segment_beta(network, frames, lengths, loss, activation) for _ in range(samples)]
+    finally:
+        network.eval()
+    return torch.stack([alpha / (alpha + beta) for alpha, beta, _ in found])
