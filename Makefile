@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench ci clean
+.PHONY: help demo test lint docs readme bench ci clean
 
 help:            ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## train on bundled data, print the uncertainties, write pictures and a report
 	$(BIN)/evidentia demo
 
-test: $(READY)   ## the whole test suite with doctests and coverage
+test: $(READY)   ## the whole test suite with doctests and coverage; pages are opened if there is a Chromium
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered
 
 lint: $(READY)   ## ruff, mypy and the import contract
@@ -31,6 +31,9 @@ lint: $(READY)   ## ruff, mypy and the import contract
 
 docs: $(READY)   ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+readme: $(READY) ## write the tables of README and docs/results.md anew from results/
+	$(BIN)/python -m evidentia.experiments.result_tables results README.md docs/results.md
 
 bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py

@@ -30,17 +30,25 @@ def test_bad_option_is_refused_before_any_work() -> None:
     assert result.exit_code == 2
 
 
-def test_demo_prints_tables_and_writes_a_report_that_needs_nothing_else(tmp_path: Path) -> None:
+def test_demo_prints_tables_and_writes_a_report_that_needs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_module, "EVENTS_SEEDS", range(2))
     result = runner.invoke(app, ["demo", "--seeds", "2", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     for word in ("vacuity", "dissonance", "out of distribution", "accept", "AUROC", "unknown classes", "w_in / w_ood"):
         assert word in result.stdout
+    for word in ("fused", "false a minute", "  alarm ", "after its onset"):
+        assert word in result.stdout
     assert result.stdout.count("95%") == 4
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"report.html", "uncertainties.png", "roc.png", "gallery.png", "moons.png", "pool.png"}
+    pictures = {"uncertainties.png", "roc.png", "gallery.png", "moons.png", "pool.png", "stream.png"}
+    assert written == {"report.html", *pictures}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("<img") == 5
-    assert page.count("<table") == 5
+    assert page.count("<img") == 6
+    assert page.count("<table") == 7
+    assert page.count('<table class="sorted"') == 6
+    assert "evidentia demo --seeds 2 --first-seed 0" in page
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
 
 

@@ -45,6 +45,27 @@ def test_a_study_of_ones_own_is_run_once_and_exported(tmp_path: Path) -> None:
     assert "2 of 6 jobs" in more.stderr
 
 
+def test_a_report_of_one_study_and_of_several(tmp_path: Path) -> None:
+    file, table = tmp_path / "tiny.toml", tmp_path / "tiny.json"
+    file.write_text(STUDY)
+    command = ["study", str(file), "--store", str(tmp_path / "results.sqlite"), "--export", str(table)]
+    result = runner.invoke(app, [*command, "--report", str(tmp_path / "one.html")])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "one.html").read_text()
+    assert "<h1>Tiny</h1>" in page
+    assert "evidentia study tiny --preset quick" in page
+    several = runner.invoke(
+        app, ["report", str(table), str(table), "--out", str(tmp_path / "two.html"), "--title", "Two"]
+    )
+    assert several.exit_code == 0, several.output
+    assert "<h1>Two</h1>" in (tmp_path / "two.html").read_text()
+    file.write_text("{}")
+    broken = runner.invoke(app, ["report", str(file), "--out", str(tmp_path / "none.html")])
+    assert broken.exit_code == 1
+    assert "is no table of a study" in str(broken.exception)
+    assert not (tmp_path / "none.html").exists()
+
+
 def test_the_list_has_every_study() -> None:
     result = runner.invoke(app, ["study", "--list"])
     assert result.exit_code == 0

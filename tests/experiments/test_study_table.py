@@ -24,8 +24,9 @@ from evidentia.experiments import (
 )
 from evidentia.experiments.job import Outcome
 from evidentia.experiments.paired import holm, paired_p_value
-from evidentia.experiments.study_export import as_csv, as_json, as_latex, as_markdown, table_notes
-from evidentia.experiments.study_table import noise_width
+from evidentia.experiments.study_export import as_csv, as_latex, as_markdown, table_notes
+from evidentia.experiments.study_results import as_json, read_results
+from evidentia.experiments.study_row import noise_width
 
 VALUES = {
     # (data, method): the AUROC of entropy, a seed each
@@ -143,15 +144,20 @@ def test_latex_is_escaped(table: StudyTable) -> None:
 def test_json_has_everything(table: StudyTable) -> None:
     content = json.loads(as_json(table))
     assert content["rows"][1]["values"] == {str(seed): 100 * VALUES["cora", "dropedge"][seed] for seed in range(4)}
-    assert content["rows"][1]["configuration"] == {"task": "misclassification", "data": "cora", "method": "dropedge"}
+    assert content["cells"][1]["configuration"] == {"task": "misclassification", "data": "cora", "method": "dropedge"}
     assert content["rows"][1]["published_cell"] == ["graph-dropedge", "cora/dropedge", "auroc.entropy"]
-    assert (content["jobs"], content["done"], content["job_seconds"], content["peak_memory_bytes"]) == (16, 13, 26.0, 3)
+    assert (content["jobs"], content["done"], content["seconds"], content["peak_memory_bytes"]) == (16, 13, 26.0, 3)
     assert content["failures"][0] == {
         "job": "data citeseer, method dropedge, seed 1",
         "traceback": "Traceback: out of luck",
     }
     assert content["tests"][0]["method"] == "dropedge"
-    assert content["code"] == table.plan.code
+    assert content["code"] == table.code
+
+
+def test_a_table_is_read_back_as_it_was_written(table: StudyTable, tmp_path: Path) -> None:
+    export_table(table, tmp_path / "table.json")
+    assert read_results(tmp_path / "table.json") == table
 
 
 def test_the_ending_of_a_file_says_which_format(table: StudyTable, tmp_path: Path) -> None:

@@ -227,16 +227,26 @@ def study(
     export: Annotated[
         list[Path] | None, typer.Option(help="Write the table to this file: .md, .csv, .tex or .json.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write a report with pictures to this HTML file.")
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Run nothing; take what graph --json wrote into this folder."),
+    ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
 ) -> None:
     """Run a table of the thesis, or a study of one's own; stopped, it goes on where it was."""
-    from evidentia.cli.study import list_studies, run_study
+    from evidentia.cli.study import list_studies, run_study, show_records
 
     if show_list:
         list_studies()
         return
     if name is None:
         raise typer.BadParameter("give the name of a study, or --list")
+    if records is not None:
+        show_records(name, records, export or [], report)
+        return
     run_study(
         name,
         preset.value,
@@ -247,4 +257,17 @@ def study(
         seeds=seeds,
         data_root=data_root,
         exports=export or [],
+        report=report,
     )
+
+
+@app.command()
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Tables of studies, as study --export wrote them as .json.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The HTML file to write.")] = Path("report.html"),
+    title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
+) -> None:
+    """Write one report of several studies: tables, pictures, and where every figure comes from."""
+    from evidentia.cli.study import write_report
+
+    write_report(files, out, title)

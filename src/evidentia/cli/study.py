@@ -1,4 +1,4 @@
-"""`evidentia study`: a declared study, run or taken up again, and its table beside the published."""
+"""`evidentia study` and `evidentia report`: a declared study, run or taken up again, its table, and the report."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from evidentia.experiments import (
     find_study,
     make_engine,
     plan_study,
+    read_results,
     run_plan,
     study_table,
 )
+from evidentia.experiments.graph_records import records_table
 from evidentia.experiments.study import PresetName
 from evidentia.experiments.study_export import check_export, paired_texts, table_notes, table_texts
+from evidentia.reports.study import study_report
 
 _INTERRUPTED = 130
 
@@ -53,8 +56,9 @@ def run_study(
     seeds: int | None,
     data_root: Path | None,
     exports: Sequence[Path],
+    report: Path | None = None,
 ) -> None:
-    """Run what is missing, print the table and the failures, and export the table."""
+    """Run what is missing, print the table and the failures, export the table and write the report."""
     for file in exports:
         check_export(file)
     plan = plan_study(find_study(name), preset, seeds)
@@ -70,23 +74,44 @@ def run_study(
         table = study_table(plan, store)
     print_table(console, table)
     _print_run(notes, plan, run)
-    for file in exports:
-        export_table(table, file)
+    _write(table, exports, report)
     if run.failures:
         raise typer.Exit(1)
 
 
+def show_records(name: str, folder: Path, exports: Sequence[Path], report: Path | None) -> None:
+    """Make the table of a study from records that `evidentia graph --json` wrote into a folder; run nothing."""
+    for file in exports:
+        check_export(file)
+    table = records_table(find_study(name), sorted(folder.glob("*.json")))
+    print_table(Console(), table)
+    _write(table, exports, report)
+
+
+def write_report(files: Sequence[Path], out: Path, title: str | None) -> None:
+    """Write one report of tables that were exported as JSON."""
+    study_report([read_results(file) for file in files], title).save(out)
+    studies = "1 study" if len(files) == 1 else f"{len(files)} studies"
+    Console().print(f"{out}: {studies}; it needs no network", highlight=False, markup=False)
+
+
+def _write(table: StudyTable, exports: Sequence[Path], report: Path | None) -> None:
+    for file in exports:
+        export_table(table, file)
+    if report is not None:
+        study_report([table]).save(report)
+
+
 def print_table(console: Console, table: StudyTable) -> None:
     """Print the table, the tests and the notes."""
-    study, plan = table.plan.study, table.plan
-    seeds = f"{len(plan.seeds)} seeds" if len(plan.seeds) > 1 else "one seed"
-    _print_grid(console, f"{study.title} ({plan.preset}, {seeds})", *table_texts(table), axes=len(study.axes))
-    if table.tests and study.compare is not None:
+    seeds = f"{len(table.seeds)} seeds" if len(table.seeds) > 1 else "one seed"
+    _print_grid(console, f"{table.title} ({table.preset}, {seeds})", *table_texts(table), axes=len(table.axes))
+    if table.tests:
         headings, rows = paired_texts(table)
         same = headings.index("against")
         headings, *rows = ([*row[:same], *row[same + 1 :]] for row in (headings, *rows))
-        title = f"Against {study.compare.against}, paired t-tests of the same seeds"
-        _print_grid(console, title, headings, rows, axes=len(study.axes) - 1)
+        title = f"Against {table.tests[0].against}, paired t-tests of the same seeds"
+        _print_grid(console, title, headings, rows, axes=len(table.axes) - 1)
     for note in table_notes(table):
         console.print(note, style="dim", highlight=False, markup=False)
 

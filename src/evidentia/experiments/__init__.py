@@ -10,6 +10,7 @@ from evidentia.experiments.studies import STUDIES, find_study
 from evidentia.experiments.study import Beside, Comparison, Preset, Study
 from evidentia.experiments.study_export import export_table
 from evidentia.experiments.study_file import load_study
+from evidentia.experiments.study_results import read_results
 from evidentia.experiments.study_table import StudyTable, study_table
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "plan_study",
     "published",
     "published_figure",
+    "read_results",
     "run_plan",
     "study_table",
 ]

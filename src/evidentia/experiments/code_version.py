@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from evidentia._version import __version__
 
 _PACKAGE = "evidentia"
 _FOLDER = Path(__file__).parents[1]
+
+# Python 3.11 cannot parse in two threads at once: one of them fails with a SystemError.
+_PARSING = threading.Lock()
 
 
 def code_version(function: Callable[..., Any], source: str | None = None) -> str:
@@ -67,7 +71,9 @@ def _digest(source: str) -> str:
 @lru_cache(maxsize=1024)
 def _imports(source: str) -> tuple[str, ...]:
     found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
+    with _PARSING:
+        tree = ast.parse(source)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

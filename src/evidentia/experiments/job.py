@@ -118,8 +118,25 @@ def perform(task: Task) -> Outcome:
         seconds=time.monotonic() - wall,
         cpu_seconds=time.process_time() - cpu,
         peak_memory_bytes=_peak_memory(),
-        environment={"python": platform.python_version(), "torch": torch.__version__, "machine": platform.machine()},
+        environment=environment(),
     )
+
+
+def environment() -> dict[str, str]:
+    """What jobs run on: versions, and the kind of machine, but not which one.
+
+    Example:
+        >>> sorted(environment())
+        ['cores', 'machine', 'processor', 'python', 'system', 'torch']
+    """
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+    }
 
 
 def flat_metrics(metrics: Mapping[str, Any], before: str = "") -> dict[str, float]:
@@ -184,6 +201,15 @@ def _reset_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return
+
+
+def _processor() -> str:
+    """The model, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
 
 
 def _peak_memory() -> int:

@@ -52,6 +52,12 @@ class Plan:
         source = self.study.source
         return Task(job, None if source is not None else self.study.function, source, data_root)
 
+    @property
+    def command(self) -> str:
+        """What runs it, for a study that evidentia knows; the data sets are where they are."""
+        seeds = "" if len(self.seeds) == self.study.preset(self.preset).seeds else f" --seeds {len(self.seeds)}"
+        return f"evidentia study {self.study.name} --preset {self.preset}{seeds}"
+
     def describe(self, job: Job) -> str:
         """A job in words, as its first cell has them."""
         cell = next(cell for cell in self.cells if cell.configuration == job.configuration)

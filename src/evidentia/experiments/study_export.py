@@ -1,18 +1,18 @@
-"""The table of a study as Markdown, CSV, LaTeX or JSON."""
+"""The table of a study in words, and as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import write_text
-from evidentia._version import __version__
-from evidentia.experiments.study_table import CONFIDENCE, StudyTable, TableRow
+from evidentia.experiments.study_results import as_json, row_json
+from evidentia.experiments.study_row import VERDICTS, TableRow, Verdict
+from evidentia.experiments.study_table import StudyTable
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
 _LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
@@ -20,25 +20,16 @@ _LATEX |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 
 def table_texts(table: StudyTable) -> tuple[list[str], list[list[str]]]:
     """The headings and the rows of a table as it is printed: axes, metric, ours, n, published, difference, verdict."""
-    axes = list(table.plan.study.axes)
-    beside = table.plan.study.beside is not None
-    headings = [
-        *axes,
-        "metric",
-        _heading("ours", table),
-        "n",
-        *(["published", "difference", "verdict"] if beside else []),
-    ]
-    return headings, [_texts(row, axes, beside, table.plan.study.unit) for row in table.rows]
+    beside = ["published", "difference", "verdict"] if table.has_published else []
+    headings = [*table.axes, "metric", _heading("ours", table), "n", *beside]
+    return headings, [_texts(row, table.axes, bool(beside), table.unit) for row in table.rows]
 
 
 def paired_texts(table: StudyTable) -> tuple[list[str], list[list[str]]]:
     """The headings and the rows of the paired tests."""
-    axes = [
-        axis for axis in table.plan.study.axes if table.plan.study.compare and axis != table.plan.study.compare.axis
-    ]
+    axes = [axis for axis in table.axes if table.tests and axis in table.tests[0].labels]
     headings = [*axes, "metric", "method", "against", "difference", "n", "p", "p (Holm)"]
-    digits = _digits(table.plan.study.unit)
+    digits = _digits(table.unit)
     return headings, [
         [
             *(test.labels[axis] for axis in axes),
@@ -51,66 +42,37 @@ def paired_texts(table: StudyTable) -> tuple[list[str], list[list[str]]]:
 
 def as_markdown(table: StudyTable) -> str:
     """The table, its tests and its notes."""
-    plan = table.plan
-    parts = [f"## {plan.study.title}", _caption(table), _markdown_table(*table_texts(table))]
+    parts = [f"## {table.title}", table_caption(table), markdown_table(*table_texts(table))]
     if table.tests:
-        parts += ["Paired t-tests of the same seeds:", _markdown_table(*paired_texts(table))]
+        parts += ["Paired t-tests of the same seeds:", markdown_table(*paired_texts(table))]
     parts += [f"- {note}" for note in table_notes(table)]
     return "\n\n".join(parts) + "\n"
 
 
 def as_csv(table: StudyTable) -> str:
     """One line a row, all digits."""
-    axes = list(table.plan.study.axes)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     figures = ["mean", "std", "n", "published", "published_std", "difference", "noise", "verdict", "misprint"]
-    writer.writerow([*axes, "metric", "unit", *figures])
+    writer.writerow([*table.axes, "metric", "unit", *figures])
     for row in table.rows:
-        entry = _row_json(row)
-        labels = [row.cell.labels[axis] for axis in axes]
+        entry = row_json(row)
+        labels = [row.cell.labels[axis] for axis in table.axes]
         cells = ["" if entry[name] is None else entry[name] for name in figures]
-        writer.writerow([*labels, row.metric, table.plan.study.unit, *cells])
+        writer.writerow([*labels, row.metric, table.unit, *cells])
     return file.getvalue()
 
 
 def as_latex(table: StudyTable) -> str:
     """A `tabular`, for `booktabs`."""
     headings, rows = table_texts(table)
-    first = len(table.plan.study.axes) + 1
+    first = len(table.axes) + 1
     lines = [" & ".join(map(_latex, row)) + r" \\" for row in (headings, *rows)]
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-    note = f"% {table.plan.study.title}. {_caption(table)}"
+    note = f"% {table.title}. {table_caption(table)}"
     return "\n".join(
         [note, rf"\begin{{tabular}}{{{'l' * first}{'r' * (len(headings) - first)}}}", *body, r"\end{tabular}", ""]
     )
-
-
-def as_json(table: StudyTable) -> str:
-    """Everything, with the configuration of every cell, every value, what it cost, and why jobs failed."""
-    plan, study = table.plan, table.plan.study
-    costs = list(table.results.values())
-    content = {
-        "evidentia_version": __version__,
-        "code": plan.code,
-        "study": study.name,
-        "title": study.title,
-        "job": study.job_name,
-        "preset": plan.preset,
-        "unit": study.unit,
-        "seeds": list(plan.seeds),
-        "confidence": CONFIDENCE,
-        "rows": [_row_json(row) for row in table.rows],
-        "tests": [{**vars(test), "labels": dict(test.labels)} for test in table.tests],
-        "jobs": len(plan.jobs),
-        "done": len(costs),
-        "job_seconds": sum(cost.seconds for cost in costs),
-        "job_cpu_seconds": sum(cost.cpu_seconds for cost in costs),
-        "peak_memory_bytes": max((cost.peak_memory_bytes for cost in costs), default=0),
-        "environments": [json.loads(text) for text in sorted({json.dumps(dict(c.environment)) for c in costs})],
-        "failures": [{"job": plan.describe(plan.jobs[key]), "traceback": text} for key, text in table.failures.items()],
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 EXPORTS: dict[str, Callable[[StudyTable], str]] = {
@@ -147,23 +109,41 @@ def table_notes(table: StudyTable) -> list[str]:
     notes = []
     if table.missing:
         failed = f", {len(table.failures)} of which failed" if table.failures else ""
-        notes.append(f"{table.missing} of {len(table.plan.jobs)} jobs have no result{failed}")
+        notes.append(f"{table.missing} of {table.jobs} jobs have no result{failed}")
     remarks: dict[str, list[str]] = {}
     for row in table.rows:
         if row.published is not None and row.published.note:
             kind = "misprint" if row.published.misprint else "published"
             remarks.setdefault(f"{kind}: {row.published.note}", []).append(f"{row.published.row}, {row.metric}")
-    return notes + [f"{'; '.join(cells)} ({note})" for note, cells in remarks.items()]
+    # Cells may share a published figure.
+    return notes + [f"{'; '.join(dict.fromkeys(cells))} ({note})" for note, cells in remarks.items()]
 
 
-def _caption(table: StudyTable) -> str:
-    seeds = f"{len(table.plan.seeds)} seeds" if len(table.plan.seeds) > 1 else "one seed"
-    unit = ", in %" if table.plan.study.unit == "%" else ""
-    return f"Preset {table.plan.preset}, {seeds}: mean ± standard deviation{unit}."
+def table_caption(table: StudyTable) -> str:
+    """How many seeds there are, and what a cell holds."""
+    seeds = f"{len(table.seeds)} seeds" if len(table.seeds) > 1 else "one seed"
+    unit = ", in %" if table.unit == "%" else ""
+    return f"Preset {table.preset}, {seeds}: mean ± standard deviation{unit}."
+
+
+def verdict_counts(table: StudyTable) -> dict[Verdict, int]:
+    """How many figures lie above, within the noise of, and below the published."""
+    found = Counter(row.verdict for row in table.rows)
+    return {verdict: found[verdict] for verdict in VERDICTS}
+
+
+def verdict_sentence(table: StudyTable) -> str:
+    """The counts in words."""
+    counts = verdict_counts(table)
+    total = sum(counts.values())
+    parts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+    single = sum(row.published is not None and row.verdict is None for row in table.rows)
+    unjudged = f"; {single} with one seed, and so without a noise to judge by" if single else ""
+    return f"Of {total} figures that the thesis prints too: {parts}{unjudged}."
 
 
 def _heading(name: str, table: StudyTable) -> str:
-    return f"{name}, %" if table.plan.study.unit == "%" else name
+    return f"{name}, %" if table.unit == "%" else name
 
 
 def _digits(unit: str) -> int:
@@ -184,27 +164,8 @@ def _texts(row: TableRow, axes: Sequence[str], beside: bool, unit: str) -> list[
     return [*cells, f"{figure.value:.{digits}f}{theirs}{mark}", f"{row.difference:+.{digits}f}", row.verdict or ""]
 
 
-def _row_json(row: TableRow) -> dict[str, Any]:
-    figure = row.published
-    return {
-        "labels": dict(row.cell.labels),
-        "configuration": dict(row.cell.configuration),
-        "metric": row.metric,
-        "values": {str(seed): value for seed, value in row.values.items()},
-        "mean": row.mean,
-        "std": row.std,
-        "n": row.n,
-        "published": None if figure is None else figure.value,
-        "published_std": None if figure is None else figure.spread,
-        "published_cell": None if figure is None else [figure.table, figure.row, figure.column],
-        "difference": row.difference,
-        "noise": row.noise,
-        "verdict": row.verdict,
-        "misprint": None if figure is None else figure.misprint,
-    }
-
-
-def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,121 +1,95 @@
-"""The table of a study: ours, the published figure beside it, and whether the difference lies within the noise."""
+"""The table of a study: its rows, the tests between its methods, and where they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache
-from typing import Literal, TypeAlias
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
-from scipy import stats
 
-from evidentia.experiments.paired import holm, paired_p_value
+from evidentia._version import __version__
 from evidentia.experiments.plan import Plan
-from evidentia.experiments.published_figures import PublishedFigure, published
 from evidentia.experiments.store import StoredResult, StudyStore
-from evidentia.experiments.study import Cell
-
-Verdict: TypeAlias = Literal["above", "within noise", "below"]
-CONFIDENCE = 0.95
+from evidentia.experiments.study import Cell, Study
+from evidentia.experiments.study_row import PairedTest, TableRow, paired_tests, study_row
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """One cell and one metric, in the unit of the study.
+class CellRuns:
+    """A cell that was run.
 
     Attributes:
-        cell: of the grid.
-        metric: its dotted name.
-        values: by seed.
-        published: the figure that the thesis prints, if there is one.
-        noise: how large a difference chance alone would make; None if it cannot be told.
+        cell: its labels and its configuration.
+        done: how many jobs of it have a result.
+        cpu_seconds: time of the processor of one of them, in the mean.
     """
 
     cell: Cell
-    metric: str
-    values: Mapping[int, float]
-    published: PublishedFigure | None
-    noise: float | None
-
-    @property
-    def n(self) -> int:
-        """How many seeds there are."""
-        return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return float(np.mean(list(self.values.values())))
-
-    @property
-    def std(self) -> float | None:
-        """The standard deviation over seeds; None for one."""
-        return float(np.std(list(self.values.values()), ddof=1)) if self.n > 1 else None
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the published."""
-        return None if self.published is None else self.mean - self.published.value
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """Whether ours is above or below the published by more than the noise."""
-        if self.difference is None or self.noise is None:
-            return None
-        if abs(self.difference) <= self.noise:
-            return "within noise"
-        return "above" if self.difference > 0 else "below"
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """A method against another, by the same seeds.
-
-    Attributes:
-        labels: of the axes that the two share.
-        metric: by which they are compared.
-        method: the one.
-        against: the other.
-        n: how many seeds both have.
-        difference: the mean of the one less the other's.
-        p_value: of the paired t-test.
-        corrected: the p-value after Holm's correction for all tests of the table.
-    """
-
-    labels: Mapping[str, str]
-    metric: str
-    method: str
-    against: str
-    n: int
-    difference: float
-    p_value: float
-    corrected: float
+    done: int
+    cpu_seconds: float
 
 
 @dataclass(frozen=True)
 class StudyTable:
-    """The rows of a study, the tests between its methods, and what is missing.
+    """The rows of a study, the tests between its methods, and all that is to be known of where they come from.
 
     Attributes:
-        plan: what was to be run.
+        study: its name.
+        title: what it is about.
+        job: the kind of its jobs.
+        preset: how much of it was to be run.
+        unit: of its rows.
+        axes: their names.
+        seeds: those of the plan.
+        commands: what gives these results.
+        version: of evidentia.
+        code: the version of the job's code; None where it was not noted.
+        jobs: how many there are.
+        done: how many of them have a result.
+        cells: those with a result.
         rows: one a cell and metric for which there is a value.
+        further: rows of what jobs gave beyond the metrics of the study, as they gave it.
         tests: methods against each other.
-        results: what each job gave and cost, by its key.
-        failures: tracebacks, by the key of the job.
+        environments: what it was run on.
+        seconds: wall time of all jobs.
+        cpu_seconds: time of the processor of all jobs.
+        peak_memory_bytes: the most that a job's process had.
+        failures: tracebacks, by what the job was.
     """
 
-    plan: Plan
+    study: str
+    title: str
+    job: str
+    preset: str
+    unit: Literal["1", "%"]
+    axes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    commands: tuple[str, ...]
+    version: str
+    code: str | None
+    jobs: int
+    done: int
+    cells: tuple[CellRuns, ...]
     rows: tuple[TableRow, ...]
-    tests: tuple[PairedTest, ...]
-    results: Mapping[str, StoredResult]
-    failures: Mapping[str, str]
+    further: tuple[TableRow, ...] = ()
+    tests: tuple[PairedTest, ...] = ()
+    environments: tuple[Mapping[str, str], ...] = ()
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    failures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
         """How many jobs have no result."""
-        return len(self.plan.jobs) - len(self.results)
+        return self.jobs - self.done
+
+    @property
+    def has_published(self) -> bool:
+        """Whether there is a published figure beside any row."""
+        return any(row.published is not None for row in self.rows)
 
 
 def study_table(plan: Plan, store: StudyStore) -> StudyTable:
@@ -125,84 +99,59 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
         plan: what was run.
         store: where the results are.
     """
-    results = store.results(plan.jobs)
-    rows = [
-        row for cell in plan.cells for metric in plan.study.metrics if (row := _row(plan, results, cell, metric)).values
-    ]
-    return StudyTable(plan, tuple(rows), tuple(_tests(plan, rows)), results, store.failures(plan.jobs))
+    study, results = plan.study, store.results(plan.jobs)
+    found = [(cell, _by_seed(plan, results, cell)) for cell in plan.cells]
+    costs = list(results.values())
+    rows, further = table_rows(
+        study, ((cell, {seed: result.metrics for seed, result in runs.items()}) for cell, runs in found)
+    )
+    return StudyTable(
+        study=study.name,
+        title=study.title,
+        job=study.job_name,
+        preset=plan.preset,
+        unit=study.unit,
+        axes=tuple(study.axes),
+        seeds=plan.seeds,
+        commands=(plan.command,),
+        version=__version__,
+        code=plan.code,
+        jobs=len(plan.jobs),
+        done=len(results),
+        cells=tuple(
+            CellRuns(cell, len(runs), float(np.mean([result.cpu_seconds for result in runs.values()])))
+            for cell, runs in found
+            if runs
+        ),
+        rows=rows,
+        further=further,
+        tests=tuple(paired_tests(study, rows)),
+        environments=tuple(json.loads(text) for text in sorted({json.dumps(dict(cost.environment)) for cost in costs})),
+        seconds=sum(cost.seconds for cost in costs),
+        cpu_seconds=sum(cost.cpu_seconds for cost in costs),
+        peak_memory_bytes=max((cost.peak_memory_bytes for cost in costs), default=0),
+        failures={plan.describe(plan.jobs[key]): text for key, text in store.failures(plan.jobs).items()},
+    )
 
 
-def noise_width(
-    values: Sequence[float], published_spread: float | None = None, runs: int | None = None, rounding: float = 0.0
-) -> float | None:
-    r"""How far ours may lie from a published figure by chance: $t_{.975,\,n-1} \sqrt{s^2/n + s_p^2/n_p}$ and rounding.
+def table_rows(
+    study: Study, runs: Iterable[tuple[Cell, Mapping[int, Mapping[str, float]]]]
+) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
+    """The rows of a study's metrics, and those of what else its jobs gave.
 
     Args:
-        values: ours, one a seed: n of them, with standard deviation s.
-        published_spread: the published standard deviation; where there is none, ours.
-        runs: how many runs are behind the published figure; where that is not known, as many as ours.
-        rounding: half of the last digit that was printed.
-
-    Returns:
-        None for a single value, which has no spread.
-
-    Example:
-        >>> round(noise_width([80.0, 82.0, 84.0, 86.0], published_spread=2.0, runs=10), 3)
-        4.575
+        study: what was run.
+        runs: the cells, with the metrics of each seed.
     """
-    n = len(values)
-    if n < 2:
-        return None
-    variance = float(np.var(values, ddof=1))
-    theirs = variance if published_spread is None else published_spread**2
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    return float(quantile * (variance / n + theirs / (runs or n)) ** 0.5 + rounding)
+    rows, further = [], []
+    for cell, by_seed in runs:
+        given = dict.fromkeys(name for metrics in by_seed.values() for name in metrics)
+        values = {name: {seed: metrics[name] for seed, metrics in by_seed.items() if name in metrics} for name in given}
+        rows += [study_row(study, cell, name, values[name]) for name in study.metrics if name in values]
+        further += [TableRow(cell, name, values[name], None, None) for name in given if name not in study.metrics]
+    return tuple(rows), tuple(further)
 
 
-def _row(plan: Plan, results: Mapping[str, StoredResult], cell: Cell, metric: str) -> TableRow:
-    scale = 100.0 if plan.study.unit == "%" else 1.0
-    values = {}
-    for seed in plan.seeds:
-        result = results.get(plan.job(cell, seed).key)
-        if result is not None and metric in result.metrics:
-            values[seed] = scale * result.metrics[metric]
-    beside = plan.study.beside
-    figure = None if beside is None else beside.figure(cell, metric)
-    noise = None
-    if beside is not None and figure is not None:
-        noise = noise_width(list(values.values()), figure.spread, beside.runs, _rounding(figure.table, figure.column))
-    return TableRow(cell, metric, values, figure, noise)
-
-
-@lru_cache(maxsize=256)
-def _rounding(table: str, column: str) -> float:
-    """Half of the last digit of a column, as its most exact figure has it, and a little for binary fractions."""
-    digits = [-int(Decimal(repr(f.value)).as_tuple().exponent) for f in published(table) if f.column == column]
-    return 0.5 * 10.0 ** -max(digits) * (1 + 1e-9)
-
-
-def _tests(plan: Plan, rows: Sequence[TableRow]) -> list[PairedTest]:
-    compare = plan.study.compare
-    if compare is None:
-        return []
-    found = []
-    metrics = compare.metrics or plan.study.metrics[:1]
-    for row in rows:
-        shared = {axis: label for axis, label in row.cell.labels.items() if axis != compare.axis}
-        wanted = {**shared, compare.axis: compare.against}
-        other = next((o for o in rows if o.metric == row.metric and o.cell.labels == wanted), None)
-        if row.metric not in metrics or other is None or other is row:
-            continue
-        seeds = [seed for seed in row.values if seed in other.values]
-        if len(seeds) < 2:
-            continue
-        ours, theirs = ([side.values[seed] for seed in seeds] for side in (row, other))
-        difference = float(np.mean(np.subtract(ours, theirs)))
-        found.append(
-            (shared, row.metric, row.cell.labels[compare.axis], len(seeds), difference, paired_p_value(ours, theirs))
-        )
-    corrected = holm([p for *_, p in found])
-    return [
-        PairedTest(labels, metric, method, compare.against, n, difference, p, q)
-        for (labels, metric, method, n, difference, p), q in zip(found, corrected, strict=True)
-    ]
+def _by_seed(plan: Plan, results: Mapping[str, StoredResult], cell: Cell) -> dict[int, StoredResult]:
+    keys = {seed: plan.job(cell, seed).key for seed in plan.seeds}
+    return {seed: results[key] for seed, key in keys.items() if key in results}

@@ -17,6 +17,7 @@ from evidentia.reports.semisup import pool_picture
 from evidentia.reports.semisup_boundary import decision_boundaries, decision_boundary
 from evidentia.reports.semisup_curves import accuracy_over_ratio, weight_curves
 from evidentia.reports.simplex import plot_simplex
+from evidentia.reports.study import study_report
 from evidentia.reports.style import PALETTE, new_axes, new_figure, save_figure
 from evidentia.reports.triangle import plot_opinion_triangle
 
@@ -41,5 +42,6 @@ __all__ = [
     "plot_simplex",
     "pool_picture",
     "save_figure",
+    "study_report",
     "weight_curves",
 ]

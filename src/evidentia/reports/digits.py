@@ -38,7 +38,10 @@ class Part:
 
 
 def write_digits_report(
-    runs: Sequence[DigitsRun], folder: Path, further: Mapping[str, Part] | None = None
+    runs: Sequence[DigitsRun],
+    folder: Path,
+    further: Mapping[str, Part] | None = None,
+    origin: Sequence[tuple[str, str]] = (),
 ) -> list[Path]:
     """Write the pictures and the report into a folder, and return their paths.
 
@@ -46,6 +49,7 @@ def write_digits_report(
         runs: what the experiment gave.
         folder: where to; it is made if need be.
         further: parts of other experiments for the end of the report, by their title.
+        origin: what is to be said of where it all comes from, such as versions and seeds.
     """
     figures = {
         "uncertainties": (
@@ -71,10 +75,12 @@ def write_digits_report(
     )
     report.paragraph(f"Test accuracy: {accuracy_line(runs)}.")
     report.section("How unsure the evidential network is")
-    report.table(("uncertainty", *GROUPS), uncertainty_rows(runs), "Mean over all test images of all splits.")
+    report.table(
+        ("uncertainty", *GROUPS), uncertainty_rows(runs), "Mean over all test images of all splits.", filters=()
+    )
     report.figure(*figures["uncertainties"])
     report.section("What each score finds")
-    report.table(("score", *TASKS), score_rows(runs), "AUROC, mean ± standard deviation over the splits.")
+    report.table(("score", *TASKS), score_rows(runs), "AUROC, mean ± standard deviation over the splits.", filters=())
     for claim in claims(runs):
         report.paragraph(f"{claim}.")
     report.figure(*figures["roc"])
@@ -83,14 +89,19 @@ def write_digits_report(
         ("verdict", *GROUPS),
         triage_rows(runs),
         "Thresholds set on held-out known digits so that 90% of them are accepted.",
+        filters=(),
     )
     report.figure(*figures["gallery"])
     for title, part in (further or {}).items():
         report.section(title)
-        report.table(part.header, part.rows)
+        report.table(part.header, part.rows, filters=())
         for name, (figure, caption) in part.figures.items():
             report.figure(figure, caption)
             figures[name] = (figure, caption)
+
+    if origin:
+        report.section("Where it comes from")
+        report.table(("what", ""), origin, words=2)
 
     paths = []
     for name, (figure, _) in figures.items():

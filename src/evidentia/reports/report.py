@@ -1,44 +1,27 @@
-"""A report in one HTML file: no network, no script, readable on a phone, in print, in light and dark."""
+"""A report in one HTML file: no network, readable on a phone, in print, in light and dark."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evidentia._support.files import write_text
 from evidentia._version import __version__
+from evidentia.reports.page import SCRIPT, STYLE
+from evidentia.reports.style import on_paper, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STYLE = """
-:root { color-scheme: light dark;
-        --ink: #1b1f24; --paper: #ffffff; --faint: #5b6570; --line: #d5dae0; --tint: #f3f6f9; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ed; --paper: #14171b; --faint: #9aa4af; --line: #343b43; --tint: #1d2228; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 60rem; background: var(--paper); color: var(--ink);
-       font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; }
-p.made { color: var(--faint); margin-top: 0; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid var(--line); }
-tbody tr:nth-child(even) { background: var(--tint); }
-figure { margin: 1rem 0; }
-figure img { width: 100%; height: auto; background: #fff; border-radius: 6px; }
-figcaption { color: var(--faint); font-size: .9rem; padding-top: .4rem; }
-@media print { body { max-width: none; } h2 { break-after: avoid; } figure, table { break-inside: avoid; } }
-"""
+_VERDICTS = {"above": "verdict above", "within noise": "verdict", "below": "verdict below"}
+# A browser that shows the page fetches nothing, whatever stands in it.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_LONG = 60
 
 
 class Report:
@@ -50,35 +33,80 @@ class Report:
     Example:
         >>> report = Report("Digits")
         >>> report.section("Results").paragraph("Two of three are right.")
-        >>> "<h2>Results</h2>" in report.html()
+        >>> '<h2 id="results">Results</h2>' in report.html()
         True
     """
 
     def __init__(self, title: str) -> None:
         self.title = title
         self._parts: list[str] = []
+        self._names: set[str] = set()
+        self._scripted = False
 
     def section(self, heading: str) -> Report:
         """Begin a section."""
-        self._parts.append(f"<h2>{html.escape(heading)}</h2>")
+        self._parts.append(f'<h2 id="{self._anchor(heading)}">{html.escape(heading)}</h2>')
+        return self
+
+    def subsection(self, heading: str) -> Report:
+        """Begin a part of a section."""
+        self._parts.append(f"<h3>{html.escape(heading)}</h3>")
         return self
 
     def paragraph(self, text: str) -> None:
-        """Add a paragraph of plain text."""
-        self._parts.append(f"<p>{html.escape(text)}</p>")
+        """Add a paragraph of plain text; what stands between backticks is code."""
+        pieces = html.escape(text).split("`")
+        marked = "".join(f"<code>{piece}</code>" if index % 2 else piece for index, piece in enumerate(pieces))
+        self._parts.append(f"<p>{marked}</p>")
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> None:
-        """Add a table; the first column is aligned left, the others right."""
-        head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    def details(self, summary: str, text: str) -> None:
+        """Add a text that is shown when the reader asks for it."""
+        self._parts.append(
+            f"<details><summary>{html.escape(summary)}</summary><pre>{html.escape(text)}</pre></details>"
+        )
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        caption: str = "",
+        *,
+        words: int = 1,
+        filters: Sequence[str] | None = None,
+    ) -> None:
+        """Add a table.
+
+        Args:
+            header: the headings.
+            rows: a text a cell.
+            caption: what stands below.
+            words: how many columns hold words and are aligned left; the others are aligned right.
+            filters: the headings of columns by whose values the reader can filter; the columns can then be sorted too.
+        """
+
+        def cell(tag: str, column: int, text: str) -> str:
+            worded = column < words or header[column] == "verdict"
+            kinds = [_VERDICTS[text]] if tag == "td" and text in _VERDICTS else ["word"] if worded else []
+            kinds += ["long"] if tag == "td" and len(text) > _LONG else []
+            marks = (' scope="col"' if tag == "th" else "") + (f' class="{" ".join(kinds)}"' if kinds else "")
+            return f"<{tag}{marks}>{html.escape(text)}</{tag}>"
+
+        def line(tag: str, texts: Sequence[str]) -> str:
+            return f"<tr>{''.join(cell(tag, column, text) for column, text in enumerate(texts))}</tr>"
+
+        marks = ""
+        if filters is not None:
+            # An attribute may hold lines; a heading does not.
+            marks = f' class="sorted" data-filters="{html.escape(chr(10).join(filters), quote=True)}"'
+            self._scripted = True
         below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
         self._parts.append(
-            f'<figure><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-            f"{below}</figure>"
+            f'<figure><div class="scroll"><table{marks}><thead>{line("th", header)}</thead>'
+            f"<tbody>{''.join(line('td', row) for row in rows)}</tbody></table></div>{below}</figure>"
         )
 
     def figure(self, figure: Figure, caption: str) -> None:
-        """Add a matplotlib figure; the caption also serves readers who cannot see it."""
+        """Add a matplotlib figure as it is; the caption also serves readers who cannot see it."""
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight", facecolor="white")
         data = base64.b64encode(buffer.getvalue()).decode()
@@ -87,18 +115,57 @@ class Report:
             f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
         )
 
+    def drawings(self, drawings: Iterable[tuple[Callable[[], Figure], str]]) -> None:
+        """Add figures side by side where there is room, each drawn for light and for dark paper.
+
+        Args:
+            drawings: what draws a figure anew whenever it is called, and its caption.
+        """
+        pictures = []
+        for draw, caption in drawings:
+            light, dark = (_vector(draw, theme == "dark") for theme in ("light", "dark"))
+            text = html.escape(caption, quote=True)
+            pictures.append(
+                '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
+                f'srcset="{dark}"><img alt="{text}" src="{light}"></picture><figcaption>{text}</figcaption></figure>'
+            )
+        if pictures:
+            self._parts.append(f'<div class="figures">{"".join(pictures)}</div>')
+
     def html(self) -> str:
         """The whole page."""
         made = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         title = html.escape(self.title)
+        script = f"<script>{SCRIPT}</script>" if self._scripted else ""
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<link rel="icon" href="data:,"><title>{title}</title><style>{_STYLE}</style></head><body>'
+            f'<link rel="icon" href="data:,"><title>{title}</title><style>{STYLE}</style></head><body>'
             f'<h1>{title}</h1><p class="made">evidentia {__version__}, {made}</p>'
-            f"{''.join(self._parts)}</body></html>\n"
+            f"{''.join(self._parts)}{script}</body></html>\n"
         )
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, whole or not at all."""
         write_text(path, self.html())
+
+    def _anchor(self, heading: str) -> str:
+        name = "-".join("".join(sign if sign.isalnum() else " " for sign in heading.lower()).split()) or "section"
+        while name in self._names:
+            name += "-"
+        self._names.add(name)
+        return name
+
+
+def _vector(draw: Callable[[], Figure], dark: bool) -> str:
+    """A figure as the address of an SVG picture, the same whenever it is drawn, its letters as text.
+
+    A dollar in a label is a dollar: names that users give are no mathematics.
+    """
+    matplotlib = require_matplotlib()
+    buffer = io.BytesIO()
+    settings = {"svg.hashsalt": "evidentia", "svg.fonttype": "none", "text.parse_math": False}
+    with on_paper(dark), matplotlib.rc_context(settings):
+        draw().savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,6 +102,16 @@ def save_figure(figure: Figure, path: str | Path, dpi: float = 200.0) -> None:
             figure.savefig(part, format=_FORMATS[suffix], dpi=dpi, metadata=metadata)
 
     write_atomically(path, write)
+
+
+@contextmanager
+def on_paper(dark: bool) -> Iterator[None]:
+    """Draw what is drawn in this block for dark paper, or for light, whatever matplotlib's style is."""
+    ground, text = ("#14171b", "#e6e9ed") if dark else ("#ffffff", "#1b1f24")
+    grounds = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    with require_matplotlib().rc_context(dict.fromkeys(grounds, ground) | dict.fromkeys(inks, text)):
+        yield
 
 
 def colour(index: int) -> str:

@@ -1,6 +1,25 @@
 """What a study can run: one job is one cell of its grid and one seed."""
 
-from evidentia.experiments.jobs import graph, semisup, semisup_uncertainty
+from evidentia.experiments.jobs import (
+    events,
+    events_time,
+    graph,
+    graph_time,
+    semisup,
+    semisup_time,
+    semisup_uncertainty,
+)
 from evidentia.experiments.jobs.registry import CHECKS, JOBS, JobFunction
 
-__all__ = ["CHECKS", "JOBS", "JobFunction", "graph", "semisup", "semisup_uncertainty"]
+__all__ = [
+    "CHECKS",
+    "JOBS",
+    "JobFunction",
+    "events",
+    "events_time",
+    "graph",
+    "graph_time",
+    "semisup",
+    "semisup_time",
+    "semisup_uncertainty",
+]

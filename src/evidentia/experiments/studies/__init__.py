@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.experiments.studies import graphs, pools, uncertainty
+from evidentia.experiments.studies import events, graphs, pools, times, uncertainty
 from evidentia.experiments.study import Study
 from evidentia.experiments.study_file import load_study
 
-STUDIES: dict[str, Study] = {study.name: study for room in (graphs, pools, uncertainty) for study in room.STUDIES}
+_ROOMS = (graphs, pools, uncertainty, events, times)
+
+STUDIES: dict[str, Study] = {study.name: study for room in _ROOMS for study in room.STUDIES}
 
 
 def find_study(name: str) -> Study:

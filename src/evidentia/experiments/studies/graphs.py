@@ -8,6 +8,8 @@ GRAPHS = ["cora", "citeseer", "pubmed", "photo", "computers", "physics"]
 # The thesis' method, the rivals of its main tables, and ours for unknown classes, of which it has no figure.
 METHODS = ["s-bgcn-t-k", "edl-gcn", "dpn-gcn", "drop-gcn", "gcn"]
 OURS = "s-bgcn-t-kw"
+# Later methods of others, in our implementation.
+PEERS = ["gpn", "gnnsafe-energy"]
 
 _UNCERTAINTIES = ("vacuity", "dissonance", "aleatoric", "epistemic", "entropy")
 _SCORES = [f"{score}.{name}" for score in ("auroc", "aupr") for name in _UNCERTAINTIES]
@@ -36,8 +38,8 @@ OOD = Study(
     title="Nodes of classes never seen",
     job="graph",
     fixed={"task": "ood"},
-    axes={"data": GRAPHS, "method": [*METHODS, OURS]},
-    metrics=_SCORES,
+    axes={"data": GRAPHS, "method": [*METHODS, *PEERS, OURS]},
+    metrics=[*_SCORES, "auroc.energy", "aupr.energy"],
     unit="%",
     beside=Beside(table="graph-ood", row="{data}/{method}", runs=_RUNS),
     compare=Comparison(axis="method", against="s-bgcn-t-k", metrics=["auroc.vacuity", "auroc.entropy"]),

@@ -67,6 +67,25 @@ MOONS = Study(
     presets={"quick": Preset(seeds=3, keep={"ratio": ["50"]}), "full": Preset(seeds=10)},
 )
 
+MOONS_CONTROLS = Study(
+    name="semisup-moons-controls",
+    title="Two moons: every treatment of batch norm, ours, and weights that know the truth",
+    job="semisup",
+    fixed={"data": "two-moons", "objective": "pi-model", "ood": "faraway", "updates": 500},
+    axes={
+        "method": {
+            **{name: CONTROLS[name] for name in ("separate BN", "concatenated BN", "no BN")},
+            OURS: {"robust": "uncertainty"},
+            "oracle": CONTROLS["oracle"],
+        },
+        "ratio": _RATIOS,
+    },
+    metrics=["accuracy"],
+    unit="%",
+    compare=Comparison(axis="method", against="no BN"),
+    presets={"quick": Preset(seeds=3), "full": Preset(seeds=10)},
+)
+
 MOONS_P = Study(
     name="semisup-moons-p",
     title="Two moons: terms of the Neumann series",
@@ -213,4 +232,4 @@ VALIDATION_SIZE = Study(
     },
 )
 
-STUDIES = (MOONS, MOONS_P, MNIST, CIFAR10, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)
+STUDIES = (MOONS, MOONS_CONTROLS, MOONS_P, MNIST, CIFAR10, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)

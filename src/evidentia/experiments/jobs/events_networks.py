@@ -1,0 +1,164 @@
+"""Trained networks of event studies, each trained once: methods that differ in their heads only share one.
+
+What a network says of the validation and test clips is kept in a folder `event-networks` of the cache folder
+(`$EVIDENTIA_CACHE`, else `~/.cache/evidentia`), under a hash of its training's configuration, seed and code. A training
+that is killed goes on from its last epoch.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from evidentia._support.download import cache_folder
+from evidentia._support.files import load_tensors, save_tensors
+from evidentia.evaluation import EventTruth
+from evidentia.events import Clip, EventDetector, beta_from_probability, make_head, make_network
+from evidentia.events.data import load_clips
+from evidentia.events.dropout_samples import dropout_samples
+from evidentia.events.fitting import prepared
+from evidentia.events.fusion.filters import UncertaintyFilter
+from evidentia.events.training import train
+from evidentia.experiments.code_version import code_version
+
+HELD_OUT = ("validation", "test")
+SAMPLED = ("epistemic", "aleatoric")
+PLAIN = "plain"
+_KIND = "outputs of an event network"
+_TRUTH = ("clip", "label", "onset", "offset", "lengths")
+
+
+class Outputs(NamedTuple):
+    """What a network says of clips, and what is true of them."""
+
+    alpha: Tensor
+    """Evidence for each class plus 1, shape `(N, T, K)`."""
+    beta: Tensor
+    """Evidence against."""
+    truth: EventTruth
+    """The events of the N clips."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of one network: all that it depends on.
+
+    Attributes:
+        settings: of `EventDetector`.
+        data: a name of `evidentia.events.data.DATASETS`.
+        seed: of clips and training.
+        clips: how many to train on; as many as the data have if None.
+        held_out: how many to set thresholds on, and how many to test with.
+        data_root: the folder that ESC-50 is in, which changes nothing in the result.
+    """
+
+    settings: Mapping[str, Any]
+    data: str
+    seed: int
+    clips: int | None = None
+    held_out: int | None = None
+    data_root: str | None = None
+
+    @property
+    def key(self) -> str:
+        """A hash of all but the folder, and of the code that trains and samples."""
+        behind = (EventDetector, train, make_network, load_clips, prepared, dropout_samples)
+        code = [code_version(part) for part in behind]
+        content = [dict(self.settings), self.data, self.seed, self.clips, self.held_out, code]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    def part(self, name: str) -> list[Clip]:
+        """The clips of a part."""
+        count = self.clips if name == "train" else self.held_out
+        return load_clips(self.data, name, count=count, seed=self.seed, data_root=self.data_root)
+
+
+def trained_outputs(training: Training, variant: str = PLAIN) -> dict[str, Outputs]:
+    """What a network says of the `validation` and `test` clips; it is trained if that has not been done yet.
+
+    Args:
+        training: which network.
+        variant: "plain", or "epistemic" or "aleatoric": probabilities of Monte Carlo dropout, 0 where that uncertainty
+            is above the filter's limit.
+    """
+    folder = cache_folder() / "event-networks"
+    key = training.key
+    with _locked(folder / f"{key}.lock"):
+        if not _file(folder, key, variant).exists():
+            detector = _trained(training, folder / f"{key}.detector")
+            for part in HELD_OUT:
+                clips = training.part(part)
+                found = _sampled(detector, clips, training.seed) if variant in SAMPLED else _plain(detector, clips)
+                for name, outputs in found.items():
+                    _save(_file(folder, key, name, part), outputs)
+    return {part: _load(_file(folder, key, variant, part)) for part in HELD_OUT}
+
+
+def _trained(training: Training, path: Path) -> EventDetector:
+    if path.exists():
+        return EventDetector.load(path)
+    checkpoint = path.with_suffix(".checkpoint")
+    settings = {**training.settings, "seed": training.seed, "checkpoint": checkpoint, "progress": False}
+    detector = EventDetector(**settings).fit(training.part("train"), training.part("validation"))
+    detector.save(path)
+    checkpoint.unlink(missing_ok=True)
+    return detector
+
+
+def _plain(detector: EventDetector, clips: Sequence[Clip]) -> dict[str, Outputs]:
+    alpha, beta, _ = detector.beta(clips)
+    return {PLAIN: Outputs(alpha, beta, detector.truth(clips))}
+
+
+def _sampled(detector: EventDetector, clips: Sequence[Clip], seed: int) -> dict[str, Outputs]:
+    truth, frames = detector.truth(clips), [detector.inputs_.frames(clip) for clip in clips]
+    loss, activation = detector.settings.loss, detector.settings.activation
+    samples = dropout_samples(detector.network_, frames, truth.lengths, loss=loss, activation=activation, seed=seed)
+    found = {}
+    for name in SAMPLED:
+        head = make_head(name)
+        assert isinstance(head, UncertaintyFilter)
+        fusion = head.fuse_samples(samples)
+        admitted = torch.where(fusion.score.isfinite(), samples.mean(0), 0.0)
+        found[name] = Outputs(*beta_from_probability(admitted), truth)
+    return found
+
+
+def _file(folder: Path, key: str, variant: str, part: str = HELD_OUT[-1]) -> Path:
+    """The last part is written last: where it is, all are."""
+    return folder / f"{key}.{variant}.{part}"
+
+
+def _save(path: Path, outputs: Outputs) -> None:
+    truth = outputs.truth
+    tensors = {"alpha": outputs.alpha, "beta": outputs.beta, **{name: getattr(truth, name) for name in _TRUTH}}
+    save_tensors(path, _KIND, tensors, {"num_classes": truth.num_classes, "segment": truth.segment})
+
+
+def _load(path: Path) -> Outputs:
+    tensors, content = load_tensors(path, _KIND)
+    clip, label, onset, offset, lengths = (tensors[name] for name in _TRUTH)
+    truth = EventTruth(clip, label, onset, offset, lengths, content["num_classes"], content["segment"])
+    return Outputs(tensors["alpha"], tensors["beta"], truth)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One process at a time; the system lets go of the lock when its holder ends, however that comes about."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
