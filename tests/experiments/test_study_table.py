@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from evidentia.experiments.job import Outcome
 from evidentia.experiments.paired import holm, paired_p_value
 from evidentia.experiments.study_export import as_csv, as_latex, as_markdown, table_notes
 from evidentia.experiments.study_results import as_json, read_results
-from evidentia.experiments.study_row import noise_width
+from evidentia.experiments.study_row import TableRow, noise_width
 
 VALUES = {
     # (data, method): the AUROC of entropy, a seed each
@@ -184,3 +185,9 @@ def test_misprints_are_marked_and_explained(tmp_path: Path) -> None:
     assert "98.4*" in as_markdown(table)
     (note,) = table_notes(table)
     assert note.startswith("photo/s-gcn, accuracy (misprint: shifted by a column")
+
+
+def test_small_figures_show_three_digits(table: StudyTable) -> None:
+    rows = [TableRow(table.rows[0].cell, "seconds", {0: 0.00621, 1: 0.00625}, None, None)]
+    text = as_markdown(replace(table, unit="", rows=rows, tests=[]))
+    assert "| seconds | 0.00623 ± 0.00003 | 2 |" in text

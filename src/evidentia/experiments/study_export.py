@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -146,12 +147,15 @@ def _heading(name: str, table: StudyTable) -> str:
     return f"{name}, %" if table.unit == "%" else name
 
 
-def _digits(unit: str) -> int:
-    return 1 if unit == "%" else 3
+def _digits(unit: str, value: float = 1.0) -> int:
+    """One decimal of a percentage; three of others, and of a small one as many as show three digits."""
+    if unit == "%":
+        return 1
+    return 3 if abs(value) >= 0.1 or value == 0 else 2 - math.floor(math.log10(abs(value)))
 
 
 def _texts(row: TableRow, axes: Sequence[str], beside: bool, unit: str) -> list[str]:
-    digits = _digits(unit)
+    digits = _digits(unit, row.mean)
     spread = "" if row.std is None else f" ± {row.std:.{digits}f}"
     cells = [*(row.cell.labels[axis] for axis in axes), row.metric, f"{row.mean:.{digits}f}{spread}", str(row.n)]
     if not beside:
@@ -159,9 +163,10 @@ def _texts(row: TableRow, axes: Sequence[str], beside: bool, unit: str) -> list[
     figure = row.published
     if figure is None or row.difference is None:
         return [*cells, "", "", ""]
-    theirs = "" if figure.spread is None else f" ± {figure.spread:.{digits}f}"
+    printed = _digits(unit)
+    theirs = "" if figure.spread is None else f" ± {figure.spread:.{printed}f}"
     mark = "*" if figure.misprint else ""
-    return [*cells, f"{figure.value:.{digits}f}{theirs}{mark}", f"{row.difference:+.{digits}f}", row.verdict or ""]
+    return [*cells, f"{figure.value:.{printed}f}{theirs}{mark}", f"{row.difference:+.{digits}f}", row.verdict or ""]
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
