@@ -188,6 +188,6 @@ def test_misprints_are_marked_and_explained(tmp_path: Path) -> None:
 
 
 def test_small_figures_show_three_digits(table: StudyTable) -> None:
-    rows = [TableRow(table.rows[0].cell, "seconds", {0: 0.00621, 1: 0.00625}, None, None)]
-    text = as_markdown(replace(table, unit="", rows=rows, tests=[]))
+    rows = (TableRow(table.rows[0].cell, "seconds", {0: 0.00621, 1: 0.00625}, None, None),)
+    text = as_markdown(replace(table, unit="", rows=rows, tests=()))
     assert "| seconds | 0.00623 ± 0.00003 | 2 |" in text
