@@ -65,3 +65,18 @@ def test_errors_are_sentences_not_tracebacks(
     shown = capsys.readouterr().err
     assert "error: the [data] is not there; get it" in shown
     assert "Traceback" not in shown
+
+
+def test_files_that_cannot_be_used_are_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        (tmp_path / "none" / "report.html").write_text("")
+
+    monkeypatch.setattr(demo_module, "run_demo", fail)
+    with pytest.raises(SystemExit) as stopped:
+        app(["demo"])
+    assert stopped.value.code == 1
+    shown = "".join(capsys.readouterr().err.split())
+    assert "report.htmlcannotbeused:Nosuchfileordirectory" in shown
+    assert "Traceback" not in shown

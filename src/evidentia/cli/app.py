@@ -18,15 +18,20 @@ _errors = Console(stderr=True)
 
 
 class _App(typer.Typer):
-    """Errors that evidentia raises on purpose are shown as a sentence, not as a traceback."""
+    """Errors that evidentia raises on purpose, and files that cannot be used, are told in a sentence."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         try:
             return super().__call__(*args, **kwargs)
         except (EvidentiaError, MissingExtraError) as error:
-            _errors.print("error:", style="bold red", end=" ")
-            _errors.print(str(error), markup=False, highlight=False)
-            sys.exit(1)
+            told = str(error)
+        except OSError as error:
+            told = (
+                str(error) if error.errno is None else f"{error.filename or 'a file'} cannot be used: {error.strerror}"
+            )
+        _errors.print("error:", style="bold red", end=" ")
+        _errors.print(told, markup=False, highlight=False)
+        sys.exit(1)
 
 
 app = _App(

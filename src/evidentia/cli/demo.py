@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from evidentia._support.progress import progress_bar
 from evidentia._version import __version__
 from evidentia.experiments.code_version import code_version
 from evidentia.experiments.digits import GROUPS, TASKS, digits_split, run_digits
@@ -119,11 +120,10 @@ def _origin(seeds: Sequence[int], seconds: float) -> list[tuple[str, str]]:
 
 @contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on the error stream, and what moves it on."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+    """A progress bar that stays, and what moves it on by a step."""
+    steps = count(1)
+    with progress_bar(what, total, stays=True) as advance:
+        yield lambda: advance(next(steps), "")
 
 
 def _print_table(console: Console, title: str, header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:

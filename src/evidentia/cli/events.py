@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-from evidentia._support.errors import EvidentiaError
 
 events = typer.Typer(
     name="events",
@@ -94,8 +90,7 @@ def train(
     model: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     model |= {"size": size.value, "head": head, "seed": seed}
     model["preset"] = None if preset is _Preset.NONE else preset.value
-    with _files_told():
-        run_train(data, out, model, clips=clips, data_root=data_root, rate=rate)
+    run_train(data, out, model, clips=clips, data_root=data_root, rate=rate)
 
 
 @events.command()
@@ -113,18 +108,17 @@ def evaluate(
     """Score a detector on test clips: F1, delay and false alarms, together and of each class."""
     from evidentia.cli.events_fit import run_evaluate
 
-    with _files_told():
-        run_evaluate(
-            model,
-            data,
-            clips=clips,
-            seed=seed,
-            by=by.value,
-            data_root=data_root,
-            rate=rate,
-            json_file=json,
-            picture=picture,
-        )
+    run_evaluate(
+        model,
+        data,
+        clips=clips,
+        seed=seed,
+        by=by.value,
+        data_root=data_root,
+        rate=rate,
+        json_file=json,
+        picture=picture,
+    )
 
 
 @events.command()
@@ -157,17 +151,4 @@ def detect(
     if not 0 < chunk < float("inf"):
         raise typer.BadParameter(f"--chunk must be a positive number of seconds, got {chunk:g}")
     options = {"labels": label or None, "warnings": warnings, "engine": engine.value, "refractory": refractory}
-    with _files_told():
-        run_detect(model, file, options, rate=rate, chunk=chunk, state=state, as_json=output is _Format.JSON)
-
-
-@contextmanager
-def _files_told() -> Iterator[None]:
-    """Files that are missing or not allowed are told in a sentence; a reader that has gone away is no error of ours."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        told = str(error) if error.errno is None else f"{error.filename or 'a file'} cannot be used: {error.strerror}"
-        raise EvidentiaError(told) from error
+    run_detect(model, file, options, rate=rate, chunk=chunk, state=state, as_json=output is _Format.JSON)

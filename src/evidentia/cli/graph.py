@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from evidentia._support.progress import progress_bar
 from evidentia.experiments import published_figure
 from evidentia.experiments.record import RunRecord
 from evidentia.graphs import citation_graph, load_graph
@@ -37,12 +37,11 @@ def run_graph(
     # Where teachers are kept changes nothing in the figures.
     kept = {option: value for option, value in {**usual, **options}.items() if option != "cache"}
     record = RunRecord({"data": name, "method": method, "task": task, "protocol": protocol, **kept})
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        bar_task = bar.add_task(f"{method} on {name}", total=len(seeds))
-        for seed in seeds:
+    with progress_bar(f"{method} on {name}", len(seeds)) as advance:
+        for done, seed in enumerate(seeds, start=1):
             result = run_task(data, task, method, seed, protocol, progress=False, **options)
             record.add(seed, asdict(result))
-            bar.advance(bar_task)
+            advance(done, "")
     summary = record.summary()
     _print(
         summary, f"{name}, {task}, {method}: mean ± sd over {len(seeds)} seeds, %", f"graph-{task}", f"{name}/{method}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidentia.experiments.study import Beside, Comparison, Preset, Study
+from evidentia.experiments.study import Beside, Comparison, Preset, PresetName, Study
 from evidentia.semisup.tasks import CONTROLS
 
 Options = dict[str, dict[str, Any]]
@@ -131,6 +131,15 @@ MNIST = Study(
     },
 )
 
+
+def _photographs(**keep: list[str]) -> dict[PresetName, Preset]:
+    """A few updates of a few cells, and all of them for as long as in the thesis."""
+    return {
+        "quick": Preset(seeds=2, keep={**keep, "ratio": ["50"]}, fixed={"updates": 60}),
+        "full": Preset(seeds=5, fixed={**_FULL, "updates": 500_000}),
+    }
+
+
 CIFAR10 = Study(
     name="semisup-cifar10",
     title="CIFAR-10: six classes, four held out",
@@ -140,14 +149,7 @@ CIFAR10 = Study(
     metrics=["accuracy"],
     unit="%",
     compare=Comparison(axis="method", against="none"),
-    presets={
-        "quick": Preset(
-            seeds=2,
-            keep={"objective": ["vat"], "method": ["none", "ours, CRW"], "ratio": ["50"]},
-            fixed={"updates": 60},
-        ),
-        "full": Preset(seeds=5, fixed={**_FULL, "updates": 500_000}),
-    },
+    presets=_photographs(objective=["vat"], method=["none", "ours, CRW"]),
 )
 
 CIFAR100 = Study(
@@ -170,14 +172,7 @@ CIFAR100 = Study(
         runs=5,
     ),
     compare=Comparison(axis="method", against="ds3l"),
-    presets={
-        "quick": Preset(
-            seeds=2,
-            keep={"objective": ["mean-teacher"], "method": ["ds3l", "ours, CRW"], "ratio": ["50"]},
-            fixed={"updates": 60},
-        ),
-        "full": Preset(seeds=5, fixed={**_FULL, "updates": 500_000}),
-    },
+    presets=_photographs(objective=["mean-teacher"], method=["ds3l", "ours, CRW"]),
 )
 
 SVHN = Study(
@@ -192,10 +187,7 @@ SVHN = Study(
         table="semisup-svhn", row="vat/{method}", column="accuracy.{ratio}", names={"method": _NAMES}, runs=5
     ),
     compare=Comparison(axis="method", against="none"),
-    presets={
-        "quick": Preset(seeds=2, keep={"method": ["none", "ours, CRW"], "ratio": ["50"]}, fixed={"updates": 60}),
-        "full": Preset(seeds=5, fixed={**_FULL, "updates": 500_000}),
-    },
+    presets=_photographs(method=["none", "ours, CRW"]),
 )
 
 CLUSTERS = Study(
