@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import Dirichlet, kl_divergence
 
-from evidentia import EvidentiaError
-from evidentia.learning import DivergenceTo, dirichlet_kl
+from evidentia.learning import dirichlet_kl
 
 PARAMETERS = [
     [1.0, 1.0, 1.0],
@@ -117,25 +116,3 @@ def test_it_can_be_derived_twice_and_by_torch_func():
     one_by_one = torch.func.vmap(torch.func.grad(dirichlet_kl))(a.detach(), b.detach())
     (together,) = torch.autograd.grad(dirichlet_kl(a, b).sum(), a)
     torch.testing.assert_close(one_by_one, together)
-
-
-evidence = st.floats(0, 2**14, width=32)
-
-
-@given(st.lists(st.tuples(evidence, evidence), min_size=2, max_size=6))
-def test_to_fixed_dirichlets_it_is_the_same_with_the_same_gradient(pairs):
-    a, b = (1 + torch.tensor(pairs, dtype=torch.float64)).T.unsqueeze(1)
-    a.requires_grad_()
-    found, expected = DivergenceTo(b)(a), dirichlet_kl(a, b)
-    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-8)
-    slopes = [torch.autograd.grad(value.sum(), a)[0] for value in (found, expected)]
-    torch.testing.assert_close(*slopes, rtol=1e-8, atol=1e-10)
-
-
-def test_the_fixed_divergence_passes_gradcheck_and_keeps_the_dtype():
-    other = 1 + torch.rand(4, 3, dtype=torch.float64)
-    alpha = (1 + 5 * torch.rand(4, 3, dtype=torch.float64)).requires_grad_()
-    assert gradcheck(DivergenceTo(other), (alpha,))
-    assert DivergenceTo(other)(alpha.detach().float()).dtype == torch.float32
-    with pytest.raises(EvidentiaError, match="shape"):
-        DivergenceTo(other)(alpha[:2])

@@ -108,9 +108,10 @@ class GraphMethod:
         if divergence is not None:
             total = total + prior_weight * divergence(outputs).mean()
         if teacher is not None:
-            probs = outputs.softmax(-1) if self.evidence is None else outputs / outputs.sum(-1, keepdim=True)
-            # Clamped, because the slope of p ln p is infinite at 0.
-            gap = (probs * (probs.clamp(min=1e-12).log() - teacher)).sum(-1)
+            # Clamped, because the slope of p ln p is infinite at 0; parameters of a Dirichlet are at least 1.
+            shares = outputs.softmax(-1).clamp(min=1e-12) if self.evidence is None else outputs
+            whole = shares.sum(-1)
+            gap = (shares * (shares.log() - teacher)).sum(-1) / whole - whole.log()
             total = total + min(1.0, epoch / _TEACHER_RAMP) * gap.mean()
         return total
 

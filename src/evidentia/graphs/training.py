@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
@@ -102,7 +103,9 @@ def train_network(
         state.load(checkpoint, fingerprint)
     batches = _batches(graph, data, settings, others=prior is not None or teacher is not None)
     step = _Step(network, method, data, settings.prior_weight, prior, teacher, spread)
-    with progress_bar(method.summary, settings.epochs, done=state.epoch, shown=settings.progress) as advance:
+    bar = progress_bar(method.summary, settings.epochs, done=state.epoch, shown=settings.progress)
+    # The graph was checked before, and a network that goes astray is found by its loss.
+    with validation(False), bar as advance:
         while state.epoch < settings.epochs and not state.out_of_patience(settings.patience):
             losses = []
             with seeded(settings.seed, state.epoch, data.y.device):

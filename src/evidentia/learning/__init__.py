@@ -5,7 +5,8 @@ from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.beta_loss import beta_risk
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.density import GaussianDensity
-from evidentia.learning.divergence import DivergenceTo, dirichlet_kl
+from evidentia.learning.divergence import dirichlet_kl
+from evidentia.learning.fixed_divergence import DivergenceTo
 from evidentia.learning.losses import (
     LOSSES,
     cross_entropy_risk,

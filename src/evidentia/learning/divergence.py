@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError
-from evidentia.opinions.special import as_double, log_beta, scaled_digamma_gap, split_for_series, trigamma_excess
+from evidentia.opinions.special import as_double, scaled_digamma_gap, split_for_series, trigamma_excess
 
 # Below this distance from 1 the series of t ln t - t + 1 is exact to float64 rounding.
 _SERIES_WITHIN = 0.01
@@ -38,58 +37,6 @@ def dirichlet_kl(alpha: Tensor, other: Tensor) -> Tensor:
     """
     divergence: Tensor = _DirichletKL.apply(as_double(alpha), as_double(other))  # type: ignore[no-untyped-call]
     return divergence.to(alpha.dtype)
-
-
-class DivergenceTo:
-    r"""`dirichlet_kl` to Dirichlets that stay the same while a network learns, several times as fast.
-
-    What depends on them alone is computed once. The value is the textbook formula in float64, whose terms cancel: good
-    to about $10^{-16} S \ln S$, which is nothing for training, and no reason to use it where S may be huge. The
-    gradient, $(\alpha_k - \hat\alpha_k) \psi'(\alpha_k) - (S - \hat S) \psi'(S)$, is not concerned.
-
-    Args:
-        other: parameters of the Dirichlets to measure from, shape `(..., K)`, positive.
-
-    Example:
-        >>> divergence = DivergenceTo(torch.tensor([[1.0, 1.0], [1.0, 3.0]]))
-        >>> divergence(torch.tensor([[2.0, 1.0], [1.0, 3.0]]))
-        tensor([0.1931, 0.0000])
-    """
-
-    def __init__(self, other: Tensor) -> None:
-        self._other = as_double(other)
-        self._log_beta = log_beta(self._other)
-
-    def __call__(self, alpha: Tensor) -> Tensor:
-        """The divergence of each row of `alpha`, of the same shape as the other parameters."""
-        if alpha.shape != self._other.shape:
-            raise EvidentiaError(
-                f"alpha must have the shape of the parameters to measure from, {tuple(self._other.shape)}, "
-                f"got {tuple(alpha.shape)}"
-            )
-        divergence: Tensor = _FixedDivergence.apply(  # type: ignore[no-untyped-call]
-            as_double(alpha), self._other, self._log_beta
-        )
-        return divergence.to(alpha.dtype)
-
-
-class _FixedDivergence(torch.autograd.Function):
-    """The textbook formula, with its derivative written out."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, log_beta_of_y: Tensor) -> Tensor:
-        # The total as one more column, with the opposite sign: half as many calls of the costly functions.
-        both = torch.cat([x, x.sum(-1, keepdim=True)], -1)
-        gaps = both - torch.cat([y, y.sum(-1, keepdim=True)], -1)
-        ctx.save_for_backward(both, gaps)
-        parts = gaps * torch.digamma(both) - torch.lgamma(both)
-        return (log_beta_of_y + parts[..., :-1].sum(-1) - parts[..., -1]).clamp(min=0)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        both, gaps = ctx.saved_tensors
-        slopes = gaps * torch.polygamma(1, both)
-        return gradients[0].unsqueeze(-1) * (slopes[..., :-1] - slopes[..., -1:]), None, None
 
 
 class _DirichletKL(torch.autograd.Function):
