@@ -15,8 +15,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.events.first_stage import first_stage
+from evidentia.events.gru import run_gru
 from evidentia.events.layers import CausalConv2d, CausalGRU, Flow
 from evidentia.events.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
 from evidentia.learning.dropout import Dropout
@@ -101,19 +104,30 @@ class Stem(nn.Module):
 class _Stage(nn.Module):
     """Convolution, batch norm, gate or relu, pooling, dropout."""
 
-    def __init__(self, conv: nn.Module, outputs: int, pool: tuple[int, int], gated: bool, dropout: float) -> None:
+    def __init__(
+        self, conv: CausalConv2d | CentredConv2d, outputs: int, pool: tuple[int, int], gated: bool, dropout: float
+    ) -> None:
         super().__init__()
         self.conv = conv
         self.norm = nn.BatchNorm2d(outputs)
         self.gate = nn.Conv2d(outputs, outputs, 1) if gated else None
         self.dropout = Dropout(dropout)
         self.pool = nn.AvgPool2d(pool)
+        self.pools = pool
 
     def forward(self, x: Tensor, flow: Flow) -> Tensor:
+        # Pooling first: dropout then costs an eighth.
+        result: Tensor = self.dropout(self._pooled(x, flow))
+        return result
+
+    def _pooled(self, x: Tensor, flow: Flow) -> Tensor:
+        if self.norm.training and self.gate is None and x.shape[1] == 1 and x.is_cpu:
+            bands = -(-x.shape[3] // self.conv.conv.stride[1])
+            if bands % self.pools[1] == 0:
+                return first_stage(self.conv.joined(x, flow), self.conv.conv, self.norm, self.pools)
         maps = self.norm(self.conv(x, flow))
         maps = maps.relu_() if self.gate is None else self.gate(maps) * maps.sigmoid()
-        # Pooling first: dropout then costs an eighth.
-        result: Tensor = self.dropout(self.pool(maps))
+        result: Tensor = self.pool(maps)
         return result
 
 
@@ -122,11 +136,15 @@ class CentredConv2d(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(inputs, outputs, 3, stride=(1, stride), padding=1, bias=False)
+        self.conv = nn.Conv2d(inputs, outputs, 3, stride=(1, stride), padding=(0, 1), bias=False)
+
+    def joined(self, x: Tensor, flow: Flow) -> Tensor:
+        """The inputs with a frame of zeros on both sides; there is nothing to remember."""
+        return F.pad(x, (0, 0, 1, 1))
 
     def forward(self, x: Tensor, flow: Flow) -> Tensor:
-        """The convolution; there is nothing to remember."""
-        result: Tensor = self.conv(x)
+        """The convolution."""
+        result: Tensor = self.conv(self.joined(x, flow))
         return result
 
 
@@ -204,5 +222,7 @@ class OfflineCRNN(EventNetwork):
 
     def encode(self, x: Tensor, flow: Flow) -> Tensor:
         """Both directions of the GRU, side by side."""
-        hidden: Tensor = self.dropout(self.gru(self.stem(x, flow))[0])
+        inputs = self.stem(x, flow)
+        first = inputs.new_zeros(2 * self.gru.num_layers, len(x), self.gru.hidden_size)
+        hidden: Tensor = self.dropout(run_gru(self.gru, inputs, first)[0])
         return hidden

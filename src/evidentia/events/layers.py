@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia.events.gru import run_gru
+
 # Frames whose running means are found by one matrix product.
 _BLOCK = 256
 
@@ -108,12 +110,14 @@ class CausalConv2d(CausalLayer):
 
     def forward(self, x: Tensor, flow: Flow) -> Tensor:
         """The convolution."""
-        joined = self._maps_innermost(x, flow) if self.training else self._joined(x, flow, dim=2)
-        result: Tensor = self.conv(joined)
+        result: Tensor = self.conv(self.joined(x, flow))
         return result
 
-    def _maps_innermost(self, x: Tensor, flow: Flow) -> Tensor:
-        """The joined inputs in the layout in which all that follows trains in two thirds of the time."""
+    def joined(self, x: Tensor, flow: Flow) -> Tensor:
+        """The kept inputs and the new ones."""
+        if not self.training:
+            return self._joined(x, flow, dim=2)
+        # Maps innermost: in this layout all that follows trains in two thirds of the time.
         past = self._past(flow)
         joined = torch.cat([maps.permute(0, 2, 3, 1) for maps in (past, x)], dim=1).permute(0, 3, 1, 2)
         flow.kept[self.name] = joined[:, :, -past.shape[2] :]
@@ -139,10 +143,9 @@ class CausalGRU(CausalLayer):
 
     def forward(self, x: Tensor, flow: Flow) -> Tensor:
         """The last layer's units at every segment."""
-        outputs, last = self.gru(x, self._past(flow).transpose(0, 1).contiguous())
+        outputs, last = run_gru(self.gru, x, self._past(flow).transpose(0, 1).contiguous())
         flow.kept[self.name] = last.transpose(0, 1)
-        result: Tensor = outputs
-        return result
+        return outputs
 
 
 class Recent(CausalLayer):

@@ -1,0 +1,30 @@
+"""The GRU for training: PyTorch's own is the oracle, for its outputs and for every gradient."""
+
+import pytest
+import torch
+from torch import nn
+
+from evidentia.events.gru import run_gru
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_outputs_and_gradients_are_those_of_pytorch(layers: int, bidirectional: bool) -> None:
+    torch.manual_seed(0)
+    gru = nn.GRU(3, 5, layers, batch_first=True, bidirectional=bidirectional).double()
+    x = torch.randn(4, 7, 3, dtype=torch.float64, requires_grad=True)
+    first = torch.randn(layers * (1 + bidirectional), 4, 5, dtype=torch.float64, requires_grad=True)
+    results = []
+    for outputs, last in (gru(x, first), run_gru(gru, x, first)):
+        loss = outputs.sin().sum() + last.cos().sum()
+        results.append([outputs, last, *torch.autograd.grad(loss, [x, first, *gru.parameters()])])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_gradients_are_differences() -> None:
+    torch.manual_seed(1)
+    gru = nn.GRU(2, 3, batch_first=True).double()
+    x = torch.randn(2, 4, 2, dtype=torch.float64, requires_grad=True)
+    first = torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda *inputs: run_gru(gru, *inputs), (x, first))
