@@ -183,20 +183,19 @@ class Shift:
         _check_images(x)
         if not self.pixels and not self.flip:
             return x
-        count, channels, height, width = x.shape
-        padded = x
+        count, _, height, width = x.shape
+        shifted = x
+        row, column = torch.randint(2 * self.pixels + 1, (2, count), device=x.device)
         if self.pixels:
             _check_room(x, self.pixels, self.padding)
             padded = F.pad(x, (self.pixels,) * 4, mode=_PAD_MODES[self.padding])
-        row, column = torch.randint(2 * self.pixels + 1, (2, count, 1), device=x.device)
-        rows = torch.arange(height, device=x.device) + row
-        columns = torch.arange(width, device=x.device).expand(count, -1)
+            # Views of all shifts, of which every image takes one: rows of pixels are copied, not pixels looked up.
+            views = padded.unfold(2, height, 1).unfold(3, width, 1)
+            shifted = views[torch.arange(count, device=x.device), :, row, column]
         if self.flip:
-            flipped = torch.rand(count, 1, device=x.device) < 0.5
-            columns = torch.where(flipped, columns.flip(1), columns)
-        sample = torch.arange(count, device=x.device)[:, None, None, None]
-        channel = torch.arange(channels, device=x.device)[:, None, None]
-        return padded[sample, channel, rows[:, None, :, None], (columns + column)[:, None, None, :]]
+            flipped = torch.rand(count, 1, 1, 1, device=x.device) < 0.5
+            shifted = torch.where(flipped, shifted.flip(3), shifted)
+        return shifted
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Training:
         settings = self.settings
         self.device = self.pool.unlabeled.device
         self.optimizer = torch.optim.Adam(
-            network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+            network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self.average = None if settings.average is None else WeightAverage(network, settings.average)
         self.unlabeled_batch = _unlabeled_batch(settings.unlabeled_batch, len(self.pool.unlabeled))
