@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -34,3 +35,28 @@ def real_data() -> Path:
     if not (folder / "Planetoid").is_dir() or not (folder / "MNIST").is_dir():
         pytest.skip("the real data sets are not here; set EVIDENTIA_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def made_up_ava(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with AVA's files of two videos to train on and four held out; features tell who stands and who sits."""
+    root = tmp_path_factory.mktemp("data")
+    folder = root / "AVA"
+    (folder / "features").mkdir(parents=True)
+    for part, videos in (("train", ("a", "b")), ("val", ("c", "d", "e", "f"))):
+        rows = []
+        for number, video in enumerate(videos):
+            draw = np.random.default_rng([number, len(videos)])
+            features = draw.normal(size=(4500, 6)).astype(np.float32)
+            for second in range(902, 1799):
+                # Action 79 is none of those that count.
+                for action, active in ((12, second % 9 < 4), (11, second % 7 == number), (79, second % 50 == 0)):
+                    if active:
+                        rows.append(f"{video},{second:04d},0.1,0.1,0.9,0.9,{action},0")
+                        first = round(5 * (second - 900.5))
+                        features[first : first + 5, action % 6] += 4
+            np.save(folder / "features" / f"{video}.npy", features)
+        (folder / f"ava_{part}_v2.2.csv").write_text("\n".join(rows))
+    actions = "".join(f'item {{\n  name: "{name}"\n  id: {n}\n}}\n' for name, n in (("sit", 11), ("stand", 12)))
+    (folder / "ava_action_list_v2.2_for_activitynet_2019.pbtxt").write_text(actions)
+    return root

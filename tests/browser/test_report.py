@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evidentia.experiments import Beside, Comparison, Study, StudyStore, StudyTable, plan_study, study_table
+from evidentia.experiments import Beside, Comparison, Pictures, Study, StudyStore, StudyTable, plan_study, study_table
 from evidentia.experiments.job import Outcome
-from evidentia.reports import Report, study_report
+from evidentia.reports import Report, graphs, study_pictures, study_report
 
 if TYPE_CHECKING:
     from conftest import Page
@@ -25,6 +25,25 @@ POOLS = Study(
     name="pools", title="Pools", job="semisup", unit="%", fixed={"data": "two-moons", "ood": "faraway"},
     axes={"robust": ["none", "uncertainty"], "ratio": [0.25, 0.5, 0.75]}, metrics=["accuracy"], seeds=3,
 )  # fmt: skip
+
+NETWORKS = [
+    Study(
+        name="nodes", title="Nodes", job="graph", metrics=["accuracy"], pictures=Pictures(),
+        fixed={"task": "ood", "epochs": 3, "method": "s-gcn"}, axes={"data": ["synthetic", "cora"]},
+    ),
+    Study(
+        name="moons", title="Moons", job="semisup", metrics=["accuracy"], pictures=Pictures(),
+        fixed={"data": "two-moons", "objective": "pi-model", "robust": "oracle", "ood": "boundary", "updates": 5},
+    ),
+    Study(
+        name="digits", title="Digits", job="semisup", metrics=["accuracy"], pictures=Pictures(),
+        fixed={"data": "digits", "objective": "pi-model", "robust": "oracle", "ood": "held-out", "updates": 2},
+    ),
+    Study(
+        name="events", title="Events", job="events", metrics=["macro_f1"], pictures=Pictures(),
+        fixed={"data": "synthetic", "clips": 4, "held_out": 4, "epochs": 1, "method": "mtenn-wbc"},
+    ),
+]  # fmt: skip
 
 
 def made_table(study: Study, folder: Path) -> StudyTable:
@@ -52,6 +71,24 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "report.html"
     study_report([made_table(GRAPHS, folder), made_table(POOLS, folder)]).save(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with every kind of picture of networks, small and wide ones, and one that failed."""
+    folder = tmp_path_factory.mktemp("networks")
+    report = Report("Networks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVIDENTIA_CACHE", str(folder))
+        # Two hidden units in place of t-SNE, which takes seconds.
+        patch.setattr(graphs, "_in_the_plane", lambda tsne, hidden, seed: hidden[:, :2].numpy())
+        for study in NETWORKS:
+            report.section(study.title)
+            made = study_pictures(plan_study(study, seeds=1), folder, progress=False)
+            assert made is not None
+            made.add_to(report)
+    report.save(folder / "networks.html")
+    return folder / "networks.html"
 
 
 def column(table: int, heading: str) -> str:
@@ -91,6 +128,42 @@ def test_it_opens_without_a_complaint_and_every_figure_is_drawn(
     shown = page.run("document.querySelector('picture img').currentSrc")
     other = page.run("document.querySelector('picture source').srcset")
     assert (shown == other) == dark
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pictures_of_networks_are_drawn_on_any_screen(page: Page, networks: Path, width: int, dark: bool) -> None:
+    page.open(networks, width=width, dark=dark)
+    pictures = page.run(
+        "Promise.all([...document.images].map(i => i.decode().then(() => [i.naturalWidth, i.clientWidth, i.alt])))"
+    )
+    # Seven maps and two curves of a graph; boundary, gallery and weights of pools; early curve and clip of events.
+    assert len(pictures) == 9 + 2 + 2 + 2
+    assert all(natural > 100 and shown > 100 and alt for natural, shown, alt in pictures)
+    assert page.problems == []
+    assert page.requests == []
+    assert page.run("document.documentElement.scrollWidth") <= width
+    # Wide ones keep their size on a phone and scroll by themselves; small ones stand beside each other where they can.
+    wide = page.run(
+        "[...document.querySelectorAll('.wide')].map(f => [f.querySelector('img').clientWidth, f.clientWidth])"
+    )
+    assert len(wide) == 2
+    assert all(shown >= 700 and (shown > room) == (width < 400) for shown, room in wide)
+    tops = page.run("[...document.querySelectorAll('.small figure')].map(f => f.offsetTop)")
+    assert len(tops) == 7
+    assert len(set(tops)) == (2 if width > 400 else 7)
+    # Points are a picture inside the drawing, which the page's policy must let through: their colours are there.
+    colours = page.run(
+        "(async () => { const i = document.querySelector('.small img'); await i.decode();"
+        "const c = document.createElement('canvas'); c.width = 300; c.height = 250;"
+        "const p = c.getContext('2d'); p.drawImage(i, 0, 0, 300, 250);"
+        "const d = p.getImageData(0, 0, 300, 250).data, s = new Set();"
+        "for (let k = 0; k < d.length; k += 4) if (d[k + 3] > 200 && Math.max(d[k], d[k + 1], d[k + 2]) -"
+        " Math.min(d[k], d[k + 1], d[k + 2]) > 60) s.add((d[k] >> 5) + ',' + (d[k + 1] >> 5) + ',' + (d[k + 2] >> 5));"
+        "return s.size; })()"
+    )
+    assert colours > 3
+    assert "There is no picture of cora: " in page.run("document.body.textContent")
 
 
 def test_a_column_is_sorted_by_number_and_back(page: Page, report: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from evidentia import EvidentiaError
 from evidentia.cli import app
 from evidentia.experiments import STUDIES
+from evidentia.reports import graphs
+from evidentia.reports.pictures.graph import GraphPictures
 
 runner = CliRunner()
 
@@ -53,7 +57,7 @@ def test_a_report_of_one_study_and_of_several(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     page = (tmp_path / "one.html").read_text()
     assert "<h1>Tiny</h1>" in page
-    assert "evidentia study tiny --preset quick" in page
+    assert f"evidentia study {file} --preset quick" in page
     several = runner.invoke(
         app, ["report", str(table), str(table), "--out", str(tmp_path / "two.html"), "--title", "Two"]
     )
@@ -64,6 +68,52 @@ def test_a_report_of_one_study_and_of_several(tmp_path: Path) -> None:
     assert broken.exit_code == 1
     assert "is no table of a study" in str(broken.exception)
     assert not (tmp_path / "none.html").exists()
+
+
+PICTURES = """
+[pictures]
+keep = { method = ["gcn", "s-gcn"] }
+"""
+
+
+def test_networks_are_drawn_unless_they_are_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = GraphPictures.train
+
+    def no_evidence(self: GraphPictures, configuration: dict[str, Any], seed: int) -> Any:
+        if configuration["method"] == "s-gcn":
+            raise EvidentiaError("the evidence was lost")
+        return train(self, configuration, seed)
+
+    monkeypatch.setattr(GraphPictures, "train", no_evidence)
+    monkeypatch.setattr(graphs, "_in_the_plane", lambda tsne, hidden, seed: hidden[:, :2].numpy())
+    file, html = tmp_path / "tiny.toml", tmp_path / "tiny.html"
+    file.write_text(STUDY + PICTURES)
+    command = ["study", str(file), "--store", str(tmp_path / "results.sqlite"), "--seeds", "1", "--report", str(html)]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "no picture of s-gcn: the evidence was lost." in result.stderr
+    page = html.read_text()
+    assert "There is no picture of s-gcn: the evidence was lost." in page
+    assert "Nodes in the plane: gcn" in page
+    assert runner.invoke(app, [*command, "--no-pictures"]).exit_code == 0
+    assert "Nodes in the plane" not in html.read_text()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GraphPictures, "train", interrupted)
+    html.unlink()
+    stopped = runner.invoke(app, command)
+    assert "the report is written without pictures of networks" in stopped.stderr
+    assert "<h1>Tiny</h1>" in html.read_text()
+
+
+def test_pictures_that_cannot_be_are_told_before_any_work(tmp_path: Path) -> None:
+    file, store = tmp_path / "tiny.toml", tmp_path / "results.sqlite"
+    file.write_text(STUDY + PICTURES + "fixed = { hiden = 3 }\n")
+    command = ["study", str(file), "--store", str(store), "--report", str(tmp_path / "tiny.html")]
+    assert "hiden" in str(runner.invoke(app, command).exception)
+    assert not store.exists()
 
 
 def test_the_list_has_every_study() -> None:

@@ -7,7 +7,7 @@ import torch
 
 import evidentia as ev
 from evidentia.events import load_clips
-from evidentia.events.data import DATASETS
+from evidentia.events.data import DATASETS, check_data
 
 
 def test_the_parts_of_the_built_in_data_differ_and_repeat():
@@ -25,15 +25,25 @@ def test_bad_names_are_refused():
         load_clips("esc10")
     with pytest.raises(ev.EvidentiaError, match="part"):
         load_clips("synthetic", "exam")
+    for name in ("esc50-alarm", "ava-0.3s"):
+        with pytest.raises(ev.EvidentiaError, match="data_root"):
+            load_clips(name)
+
+
+def test_files_that_are_not_there_are_told_without_loading(tmp_path):
+    check_data(["synthetic"])
     with pytest.raises(ev.EvidentiaError, match="data_root"):
-        load_clips("esc50-alarm")
+        check_data(["synthetic", "ava-0.3s"])
+    with pytest.raises(FileNotFoundError, match=r"esc50\.csv"):
+        check_data(["esc50-alarm"], tmp_path)
 
 
 def test_every_real_benchmark_loads(real_data):
     pytest.importorskip("soundfile")
     if not (real_data / "ESC-50" / "meta").is_dir():
         pytest.skip("ESC-50 is not here")
-    for name in DATASETS[1:]:
+    check_data(DATASETS[:5], real_data)
+    for name in DATASETS[1:5]:
         (clip,) = load_clips(name, "validation", count=1, data_root=real_data)
         assert clip.duration == 10
         assert clip.rate == 16_000

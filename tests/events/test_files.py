@@ -241,6 +241,14 @@ def test_ava_labels_become_events_and_features_clips(tmp_path):
     assert parts[1].events == (Event("stand", 0.0, 0.5), Event("stand", 2.5, 3.0))
 
 
+def test_both_of_avas_lists_of_actions_are_read(tmp_path):
+    (tmp_path / "list.pbtxt").write_text(
+        'label {\n  name: "swim"\n  label_id: 13\n  label_type: PERSON_MOVEMENT\n}\n'
+        'label {\n  name: "walk"\n  label_id: 14\n  label_type: PERSON_MOVEMENT\n}\n'
+    )
+    assert read_ava_actions(tmp_path / "list.pbtxt") == {13: "swim", 14: "walk"}
+
+
 def test_bad_ava_files_are_refused_and_run_nothing(tmp_path):
     table = tmp_path / "ava.csv"
     for content in (

@@ -24,6 +24,8 @@ from evidentia.experiments.digits_summary import (
     triage_rows,
     uncertainty_rows,
 )
+from evidentia.experiments.jobs.digits import digits_job
+from evidentia.experiments.studies.digits import DIGITS
 
 SEEDS = range(10)
 
@@ -54,6 +56,17 @@ def test_split_follows_the_seed() -> None:
 
 def test_a_seed_gives_the_same_run_again(runs: list[DigitsRun]) -> None:
     assert run_seed(SEEDS[0]).scores == runs[0].scores
+
+
+def test_the_study_counts_seeds_from_its_first_and_finds_all_its_metrics(
+    runs: list[DigitsRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evidentia.experiments.jobs.digits.run_seed", lambda seed: runs[seed])
+    found = digits_job({"first_seed": 2}, seed=3)
+    assert found["unknown"]["vacuity"] == runs[5].scores["vacuity"]["out of distribution"]
+    assert found["wrong"]["softmax-entropy"] == runs[5].scores["softmax entropy"]["misclassification"]
+    flat = {f"{group}.{name}" for group, values in found.items() for name in values}
+    assert flat == set(DIGITS.metrics)
 
 
 def test_evidential_uncertainty_beats_the_softmax_entropy_trained_alike(runs: list[DigitsRun]) -> None:

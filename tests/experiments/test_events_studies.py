@@ -12,15 +12,16 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.evaluation import EventTruth
+from evidentia.events import beta_from_probability
 from evidentia.experiments import STUDIES, published
 from evidentia.experiments.job import flat_metrics
-from evidentia.experiments.jobs import events, events_networks
+from evidentia.experiments.jobs import events, events_networks, events_points
 from evidentia.experiments.jobs.events import check_events_job, events_job
-from evidentia.experiments.jobs.events_methods import BASELINE, METHODS
+from evidentia.experiments.jobs.events_methods import BASELINE, DECAYS, METHODS
 from evidentia.experiments.jobs.events_networks import Outputs, Training, trained_outputs
 
 TINY: dict[str, Any] = {"data": "synthetic", "clips": 4, "held_out": 3, "epochs": 1}
-NAMES = ("events-audio", "events-ablation", "events-threshold", "events-window", "events-inference")
+NAMES = ("events-audio", "events-video", "events-ablation", "events-threshold", "events-window", "events-inference")
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         return found
 
     def use(sooner: int) -> None:
-        def instead(training: Training, variant: str = "plain") -> dict[str, Outputs]:
+        def instead(training: Training, sampled: bool = False) -> dict[str, Outputs]:
             baseline = training.settings["loss"] == "sigmoid"
             return made(6 if baseline else 6 - sooner)
 
@@ -110,20 +111,84 @@ def test_a_head_as_it_is_has_no_operating_points(outputs: Callable[[int], None])
     assert "at_delay" not in loose
 
 
-def test_settings_of_the_head_that_are_given_are_not_chosen(
-    outputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def asked(outputs: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> set[Any]:
+    """What is chosen from on validation clips, by head."""
     outputs(0)
-    asked = []
-    kept = events.calibrate
+    found = set()
+    kept = events_points.calibrate
 
     def note(head: Any, *rest: Any, **options: Any) -> Any:
-        asked.append((head.name, options["windows"], options["decays"]))
+        found.add((head.name, options["windows"], options["decays"]))
         return kept(head, *rest, **options)
 
-    monkeypatch.setattr(events, "calibrate", note)
+    monkeypatch.setattr(events_points, "calibrate", note)
+    return found
+
+
+def test_settings_of_the_head_that_are_given_are_not_chosen(asked: set[Any]) -> None:
     events_job({"data": "synthetic", "method": "mtenn-wbc", "head": {"window": 3}}, seed=0)
-    assert set(asked) == {("phase1", (), ()), ("wbc", (), events.DECAYS)}
+    assert asked == {("phase1", (), ()), ("wbc", (), DECAYS)}
+
+
+@pytest.mark.parametrize(
+    ("method", "head", "windows"),
+    [("mtenn-wbc", "wbc", (2, 3, 4, 6)), ("mtenn-bc", "bc", (2, 3, 4, 6)), ("mtenn-umss", "umss", (1, 2, 3, 4, 6))],
+)
+def test_a_fusion_is_of_more_than_one_segment(
+    asked: set[Any], method: str, head: str, windows: tuple[int, ...]
+) -> None:
+    events_job({"data": "synthetic", "method": method}, seed=0)
+    assert {tried for name, tried, _ in asked if name == head} == {windows}
+    assert METHODS["early"].windows == (1, 2, 3, 4, 6)
+
+
+def _sampled(misleading: bool) -> Outputs:
+    """Calls of nothing that look surer than those of events; their uncertainty gives them away, or does not."""
+    y = torch.zeros(8, 40, 1)
+    probability, uncertainty = torch.full_like(y, 0.02), torch.full_like(y, 0.001)
+    y[:, 20:30] = 1
+    probability[:, 20:30] = torch.linspace(0.7, 0.9, 10).view(10, 1)
+    probability[:4, 5:8] = 0.95
+    uncertainty[:, 20:30] = torch.linspace(0.01, 0.03, 10).view(10, 1)
+    uncertainty[:4, 5:8] = 0.005 if misleading else 0.08
+    return Outputs(*beta_from_probability(probability), _truth(y), {"epistemic": uncertainty})
+
+
+@pytest.mark.parametrize("target", [{}, {"delay": 0.4}, {"macro_f1": 0.9}])
+def test_the_limit_of_a_filter_follows_the_validation_clips(target: dict[str, float]) -> None:
+    """Whatever the test clips, on which the other choice would be the better one."""
+    telling, misleading = _sampled(False), _sampled(True)
+    method = METHODS["crnn-epistemic"]
+    found = events_points.chosen_point(method, {"validation": telling, "test": misleading}, **target)
+    assert 0.02 < found.max_uncertainty < 0.08
+    assert found.validation.macro_f1 == 1
+    assert found.validation.false_alarms_per_minute == 0
+    assert found.test.false_alarms_per_minute > 0
+    found = events_points.chosen_point(method, {"validation": misleading, "test": telling}, **target)
+    assert found.max_uncertainty == float("inf")
+    assert found.validation.macro_f1 < 1
+
+
+def test_the_limit_of_a_filter_can_be_fixed_or_its_own() -> None:
+    both = dict.fromkeys(("validation", "test"), _sampled(False))
+    method = METHODS["crnn-epistemic"]
+    assert events_points.chosen_point(method, both, {"max_uncertainty": 0.9}).validation.macro_f1 < 1
+    strict = events_points.own_point(method, both, {"max_uncertainty": 0.05})
+    assert (strict.validation.macro_f1, strict.max_uncertainty) == (1, 0.05)
+    assert events_points.own_point(method, both, {}).max_uncertainty == 0.5
+
+
+def test_what_is_kept_of_dropout_is_not_filtered(cache: Path) -> None:
+    training = Training({**METHODS["crnn"].training, "epochs": 1}, "synthetic", 0, clips=3, held_out=2)
+    found = trained_outputs(training, sampled=True)["test"]
+    entropy = found.uncertainty("entropy")
+    assert (found.uncertainty("epistemic") > 0).any()
+    assert torch.allclose(found.uncertainty("epistemic") + found.uncertainty("aleatoric"), entropy, atol=1e-3)
+    assert found.within("epistemic", float("inf"))[0] is found.alpha
+    alpha, beta = found.within("entropy", 0.5)
+    assert torch.equal(alpha[entropy < 0.5], found.alpha[entropy < 0.5])
+    assert (alpha[entropy >= 0.5] < 1e-5 * beta[entropy >= 0.5]).all()
 
 
 def test_methods_with_one_training_share_a_network(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +251,7 @@ def test_the_key_of_a_network_is_all_that_it_depends_on() -> None:
         ({"data": "esc50-zoo"}, "no data 'esc50-zoo'"),
         ({"epochs": 0}, "epochs"),
         ({"head": {"colour": 1}}, "colour"),
-        ({"method": "crnn-epistemic", "head": {"max_uncertainty": 0.5}}, "takes no settings of its head"),
+        ({"method": "crnn-epistemic", "head": {"max_uncertainty": (0.5, 0.6)}}, "one limit for all classes"),
     ],
 )
 def test_a_job_that_cannot_run_says_so_before(wrong: dict[str, Any], message: str) -> None:
@@ -201,7 +266,7 @@ def test_every_cell_can_be_run(name: str, preset: Any) -> None:
     assert STUDIES[name].cells(preset)
 
 
-@pytest.mark.parametrize("name", ["events-audio", "events-ablation"])
+@pytest.mark.parametrize("name", ["events-audio", "events-video", "events-ablation"])
 def test_every_published_f1_of_data_that_we_have_stands_beside_a_cell(name: str) -> None:
     study = STUDIES[name]
     assert study.beside is not None

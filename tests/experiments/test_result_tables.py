@@ -112,7 +112,7 @@ def test_only_what_stands_between_markers_is_written(tables: dict[str, StudyTabl
 
 
 def test_bad_markers_are_told(tables: dict[str, StudyTable], tmp_path: Path) -> None:
-    with pytest.raises(EvidentiaError, match="no results named 'none/such'; choose one of: unknown-classes"):
+    with pytest.raises(EvidentiaError, match="no results named 'none/such'; choose one of: digits, unknown-classes"):
         fill_page("<!-- results: none/such -->\n<!-- end -->", tables)
     # A study that was not run has no table, and the page says so.
     assert "No results of this" in fill_page("<!-- results: quick/semisup-cifar100 -->\n<!-- end -->", tables)

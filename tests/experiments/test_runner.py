@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import random
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +160,80 @@ def test_ray_gives_the_same_numbers_and_a_worker_that_is_killed_costs_a_retry(
         run = run_plan(plan_study(load_study(study)), store, make_engine("ray", workers=2), progress=False)
     assert (run.now, run.retries, run.failures) == (24, 1, ())
     assert tables(study, study.with_suffix(".sqlite")) == ran(write_study("in-process"))
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The head of a Ray cluster of its own, as `ray start` makes it: what a client needs in its environment.
+
+    It asks for a token, one that nobody else has, as it can be reached over the network. It is ended by its process:
+    `ray stop` would end every other cluster of this machine too.
+    """
+    pytest.importorskip("ray")
+    ports = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            free = stack.enter_context(socket.socket())
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    # Sockets lie in it, and their paths must be short.
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:
+        head = subprocess.Popen(
+            [
+                *(Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--temp-dir={folder}"),
+                *(f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}", "--num-cpus=1"),
+                *("--include-dashboard=false", "--disable-usage-stats"),
+            ],
+            env={**os.environ, **token},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            assert head.stdout is not None
+            said = []
+            # The last thing that it says once it is there.
+            while not said or "--block" not in said[-1]:
+                said.append(head.stdout.readline())
+                assert said[-1], "".join(said)
+            yield {**token, "ADDRESS": f"127.0.0.1:{ports[0]}"}
+        finally:
+            head.terminate()
+            head.communicate(timeout=60)
+
+
+def test_a_cluster_that_is_there_already_is_used_by_its_address(
+    write_study: Callable[..., Path], cluster: dict[str, str]
+) -> None:
+    study = write_study(seeds=1)
+    store = study.with_suffix(".sqlite")
+    command = [Path(sys.executable).with_name("evidentia"), "study", study, "--preset", "full", "--store", store]
+    # A process of its own: Ray reads what goes with a token once.
+    run = subprocess.run(
+        [*command, "--engine", "ray", "--address", cluster["ADDRESS"]],
+        env={**os.environ, **cluster},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "dummy: 6 of 6 jobs" in run.stderr
+    assert tables(study, store) == ran(write_study("in-process", seeds=1))
+
+
+def test_a_cluster_that_asks_for_a_token_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+
+    def init(**_: Any) -> None:
+        try:
+            raise RuntimeError("InvalidAuthToken: Authentication token is missing")
+        except RuntimeError as error:
+            raise ConnectionError("Failed to connect to Ray cluster") from error
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(EvidentiaError, match=r"at '10\.0\.0\.1:6379': Failed to connect.*set RAY_AUTH_MODE=token"):
+        make_engine("ray", workers=1, address="10.0.0.1:6379").start()
 
 
 class Mortal(InProcess):

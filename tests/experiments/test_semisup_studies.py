@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from evidentia import EvidentiaError
-from evidentia.experiments import published
+from evidentia.experiments import StudyStore, find_study, plan_study, published, run_plan
 from evidentia.experiments.semisup_demo import METHODS, OURS, moons_demo, moons_steps
 from evidentia.experiments.semisup_impact import MODELS, impact_rows
 from evidentia.experiments.semisup_published import published_accuracy
@@ -18,6 +19,14 @@ from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.experiments.semisup_uncertainty import IN, dropout_epistemic, epistemic_rows, vacuity_rows
 
 TINY: dict[str, Any] = {"updates": 5, "progress": False}
+
+
+def test_data_that_are_not_there_are_told_before_any_job(tmp_path: Path) -> None:
+    plan = plan_study(find_study("semisup-cifar100"))
+    with StudyStore(tmp_path / "results.sqlite") as store:
+        with pytest.raises(EvidentiaError, match="cifar100 is not under"):
+            run_plan(plan, store, data_root=tmp_path, progress=False)
+        assert set(store.states(plan.jobs).values()) == {"waiting"}
 
 
 def test_the_impact_study_has_a_row_for_every_case() -> None:

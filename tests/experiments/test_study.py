@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from evidentia.experiments import (
     STUDIES,
     Beside,
     Comparison,
+    Pictures,
     Study,
     find_study,
     load_study,
@@ -52,6 +54,10 @@ against = "plain"
 seeds = 1
 keep = { hidden = ["8"] }
 fixed = { epochs = 5 }
+
+[pictures]
+keep = { method = ["sure"] }
+fixed = { dropout = 0.1 }
 """
 
 
@@ -71,13 +77,48 @@ def test_a_study_is_a_toml_file(tmp_path: Path) -> None:
     assert plan_study(study, "quick", seeds=2).seeds == (0, 1)
 
 
+def test_networks_for_pictures_are_of_any_cell_with_the_options_of_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TOML)
+    study = load_study(tmp_path / "mine.toml")
+    # The quick preset runs a width of 8 only.
+    for preset, epochs in (("quick", {"epochs": 5}), ("full", {})):
+        shown = study.shown(preset)
+        assert [dict(cell.labels) for cell in shown] == [{"hidden": width, "method": "sure"} for width in ("8", "16")]
+        options = {"data": "synthetic", "task": "ood", "dropout": 0.1, **epochs, "method": "s-gcn"}
+        assert shown[0].configuration == {**options, "hidden": 8, "propagation": "strength"}
+    assert Study(**GOOD).shown() == []
+    study.check_shown()
+    wrong = Study(**GOOD, fixed={"data": "cora"}, pictures=Pictures(fixed={"epochs": -1}))
+    plan_study(wrong)
+    with pytest.raises(EvidentiaError, match=r"the study mine cannot run its only cell: .*epochs"):
+        wrong.check_shown()
+
+
+def test_the_command_of_a_file_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "my studies" / "mine.toml"
+    path.parent.mkdir()
+    path.write_text(TOML)
+    words = shlex.split(plan_study(find_study(str(path))).command)
+    assert words == ["evidentia", "study", str(path), "--preset", "quick"]
+    assert find_study(words[2]) == find_study(str(path))
+    assert plan_study(STUDIES["graph-ood"], seeds=1).command == "evidentia study graph-ood --preset quick --seeds 1"
+
+
+def test_the_pictures_of_the_thesis_studies_can_be_trained() -> None:
+    shown = {name: study for name, study in STUDIES.items() if study.pictures is not None}
+    assert {"graph-misclassification", "graph-ood", "semisup-moons", "semisup-mnist"} <= set(shown)
+    for study in shown.values():
+        study.check_shown("quick")
+        study.check_shown("full")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("name = \n", "is no TOML: .*line 1"),
         (
             TOML.replace('job = "graph"', 'job = "grpah"'),
-            "there is no job named 'grpah'; choose one of: epistemic, .*graph",
+            "there is no job named 'grpah'; choose one of: .*graph",
         ),
         (TOML.replace('title = "Which width?"', ""), "title: Field required"),
         (TOML.replace("seeds = 3", "seeds = 0"), "seeds: Input should be greater than or equal to 1"),
@@ -97,6 +138,9 @@ def test_a_study_is_a_toml_file(tmp_path: Path) -> None:
         (TOML.replace('"mine"', '"My study"'), "of small letters, digits and dashes"),
         (TOML + "\n[presets.slow]\nseeds = 1\n", "presets.slow"),
         ('source = "x"\n' + TOML, "no setting 'source'"),
+        ('file = "x"\n' + TOML, "no setting 'file'"),
+        (TOML.replace('["sure"]', '["surer"]'), "the choice for pictures finds no 'surer' on the axis method"),
+        (TOML.replace("dropout = 0.1", "seed = 1"), "seed is no option of a study"),
     ],
 )
 def test_a_file_that_is_wrong_is_told_before_any_work(tmp_path: Path, text: str, problem: str) -> None:

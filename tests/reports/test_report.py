@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 from html.parser import HTMLParser
 from pathlib import Path
 
-from evidentia.reports.report import Report
-from evidentia.reports.style import new_axes
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from evidentia.reports.report import Report, draw_both
+from evidentia.reports.style import new_axes, new_figure
 
 
 class _Outline(HTMLParser):
@@ -20,7 +25,7 @@ class _Outline(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append(tag)
-        if tag not in {"meta", "link", "img"}:
+        if tag not in {"meta", "link", "img", "source"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -67,3 +72,36 @@ def test_save_writes_the_page(tmp_path: Path) -> None:
     text = (tmp_path / "deep" / "report.html").read_text()
     assert text.startswith("<!doctype html>")
     assert text.endswith("</html>\n")
+
+
+@pytest.mark.parametrize(("points", "pictures"), [(50, 0), (3000, 1)])
+def test_many_points_are_one_picture_inside_the_drawing(points: int, pictures: int) -> None:
+    places = np.random.default_rng(0).random((points, 2))
+
+    def draw() -> Figure:
+        figure, (ax,) = new_figure()
+        ax.scatter(*places.T)
+        ax.set_title("a title")
+        return figure
+
+    drawn = draw_both((draw, "points"))
+    svg = base64.b64decode(drawn.light.partition(",")[2]).decode()
+    assert svg.count("<image") == pictures
+    assert ">a title</text>" in svg
+    assert len(svg) < 200_000
+    assert draw_both((draw, "points")) == drawn
+    assert drawn.light != drawn.dark
+
+
+def test_wide_figures_get_a_row_of_their_own_and_small_ones_share_it() -> None:
+    narrow, wide = (draw_both((lambda width=width: new_figure(width=width)[0], "empty")) for width in (5.0, 9.0))
+    assert (narrow.wide, wide.wide) == (False, True)
+    report = Report("Sizes")
+    report.drawn([narrow, wide], small=True)
+    report.drawn([])
+    page = report.html()
+    assert page.count('<div class="figures small">') == 1
+    assert page.count('<figure class="wide"><div class="scroll">') == 1
+    outline = _Outline()
+    outline.feed(page)
+    assert not outline.open

@@ -46,7 +46,9 @@ METHODS = {"data": ["a", "b"], "method": ["x", "y", "z"]}
 
 def test_without_numbers_on_an_axis_every_method_is_a_dot_with_its_spread() -> None:
     drawings = study_drawings(table(METHODS, ["auroc.vacuity", "auroc.entropy", "accuracy"]))
-    assert [caption[:2] for _, caption in drawings] == ["A:", "A:", "B:", "B:", "Ti"]
+    assert [caption.partition(":")[0] for _, caption in drawings[:4]] == [
+        "AUROC for a", "Accuracy for a", "AUROC for b", "Accuracy for b",
+    ]  # fmt: skip
     (ax,) = drawings[0][0]().axes
     assert ax.get_title() == "a"
     assert [text.get_text() for text in ax.get_yticklabels()][:2] == ["x, vacuity", "x, entropy"]
@@ -106,12 +108,28 @@ def test_labels_are_taken_as_they_are() -> None:
 
 def test_weights_and_early_detection_have_pictures_of_their_own() -> None:
     captions = [caption for _, caption in study_drawings(table(METHODS, ["accuracy"], ("w_in", "w_ood")))]
-    assert sum("mean weights of the pool" in caption for caption in captions) == 2
+    assert sum("Mean weights of the pool" in caption for caption in captions) == 2
     drawings = study_drawings(table({"data": ["a"], "window": ["4", "2", "1"]}, ["macro_f1", "delay"]))
     ((draw, _),) = [entry for entry in drawings if "F1 over delay" in entry[1]]
     path = draw().axes[0].get_lines()[0]
     # Joined in the order of the window, not of the table.
     assert path.get_xdata().tolist() == pytest.approx([0.35, 0.25, 0.15])
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "caption", "scale"),
+    [
+        ("macro_f1", "1", "Macro F1 for a", "macro F1"),
+        ("auroc.vacuity", "%", "AUROC in % for a", "AUROC, %"),
+        ("false_alarms_per_minute", "1", "False alarms per minute for a", "false alarms per minute"),
+        ("w_in", "1", "w_in for a", "w_in"),
+        ("nDCG", "1", "nDCG for a", "nDCG"),
+    ],
+)
+def test_captions_spell_metrics_as_sentences_do(metric: str, unit: str, caption: str, scale: str) -> None:
+    draw, text = study_drawings(replace(table(METHODS, [metric]), unit=unit))[0]
+    assert text.startswith(f"{caption}: mean and standard deviation over seeds")
+    assert draw().axes[0].get_xlabel() == scale
 
 
 def test_a_drawing_follows_the_paper() -> None:

@@ -235,6 +235,9 @@ def study(
     report: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Write a report with pictures to this HTML file.")
     ] = None,
+    pictures: Annotated[
+        bool, typer.Option(help="Train the networks that the report is to show; mostly seconds.")
+    ] = True,
     records: Annotated[
         Path | None,
         typer.Option(exists=True, file_okay=False, help="Run nothing; take what graph --json wrote into this folder."),
@@ -263,6 +266,7 @@ def study(
         data_root=data_root,
         exports=export or [],
         report=report,
+        pictures=pictures,
     )
 
 

@@ -149,10 +149,10 @@ def read_clips(
 
 
 def is_series(data: str) -> bool:
-    """Whether data are a CSV file, or a folder with some and no tsv file."""
+    """Whether data are features of AVA's videos, a CSV file, or a folder with some and no tsv file."""
     path = Path(data)
     if data in DATASETS or not path.is_dir():
-        return data not in DATASETS and path.suffix.lower() == ".csv"
+        return data.startswith("ava-") if data in DATASETS else path.suffix.lower() == ".csv"
     return any(path.glob("*.csv")) and not any(path.glob("*.tsv"))
 
 

@@ -28,6 +28,7 @@ from evidentia.experiments.graph_records import records_table
 from evidentia.experiments.study import PresetName
 from evidentia.experiments.study_export import check_export, paired_texts, table_notes, table_texts
 from evidentia.reports.study import study_report
+from evidentia.reports.study_pictures import StudyPictures, check_pictures, study_pictures
 
 _INTERRUPTED = 130
 
@@ -57,11 +58,14 @@ def run_study(
     data_root: Path | None,
     exports: Sequence[Path],
     report: Path | None = None,
+    pictures: bool = True,
 ) -> None:
     """Run what is missing, print the table and the failures, export the table and write the report."""
     for file in exports:
         check_export(file)
     plan = plan_study(find_study(name), preset, seeds)
+    if report is not None and pictures:
+        check_pictures(plan.study, preset)
     used = make_engine(engine, workers, address)
     console, notes = Console(), Console(stderr=True)
     with StudyStore(store_file) as store:
@@ -74,7 +78,11 @@ def run_study(
         table = study_table(plan, store)
     print_table(console, table)
     _print_run(notes, plan, run)
-    _write(table, exports, report)
+    for file in exports:
+        export_table(table, file)
+    if report is not None:
+        drawn = _draw(notes, plan, data_root) if pictures else None
+        study_report([table], pictures=None if drawn is None else {table.study: drawn}).save(report)
     if run.failures:
         raise typer.Exit(1)
 
@@ -85,7 +93,10 @@ def show_records(name: str, folder: Path, exports: Sequence[Path], report: Path 
         check_export(file)
     table = records_table(find_study(name), sorted(folder.glob("*.json")))
     print_table(Console(), table)
-    _write(table, exports, report)
+    for file in exports:
+        export_table(table, file)
+    if report is not None:
+        study_report([table]).save(report)
 
 
 def write_report(files: Sequence[Path], out: Path, title: str | None) -> None:
@@ -95,11 +106,15 @@ def write_report(files: Sequence[Path], out: Path, title: str | None) -> None:
     Console().print(f"{out}: {studies}; it needs no network", highlight=False, markup=False)
 
 
-def _write(table: StudyTable, exports: Sequence[Path], report: Path | None) -> None:
-    for file in exports:
-        export_table(table, file)
-    if report is not None:
-        study_report([table]).save(report)
+def _draw(notes: Console, plan: Plan, data_root: Path | None) -> StudyPictures | None:
+    try:
+        drawn = study_pictures(plan, data_root)
+    except KeyboardInterrupt:
+        notes.print("stopped: the report is written without pictures of networks", style="dim", highlight=False)
+        return None
+    for failed in drawn.failures if drawn is not None else ():
+        notes.print(f"no picture of {failed.what}: {failed.why}", style="bold red", highlight=False, markup=False)
+    return drawn
 
 
 def print_table(console: Console, table: StudyTable) -> None:

@@ -4,6 +4,7 @@ from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, r
 from evidentia.events.audio_files import read_audio
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.ava import load_ava, read_ava, read_ava_actions
+from evidentia.events.ava_folder import ava_clips
 from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
 from evidentia.events.clips import SEGMENT, Clip, Event, clip_labels, event_truth
 from evidentia.events.data import load_clips
@@ -109,6 +110,7 @@ __all__ = [
     "TemporalNetwork",
     "Trigger",
     "Tuning",
+    "ava_clips",
     "beta_from_probability",
     "beta_parameters",
     "bouts",

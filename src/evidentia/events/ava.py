@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from evidentia.events.annotations import read_table
 from evidentia.events.clips import Clip, Event
 
 _STEP = 1.0
-_ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\bid:\s*(\d+)', re.DOTALL)
+_ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\b(?:label_)?id:\s*(\d+)', re.DOTALL)
 
 
 def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = None) -> dict[str, list[Event]]:
@@ -72,7 +72,7 @@ def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = Non
 
 
 def read_ava_actions(path: str | os.PathLike[str]) -> dict[int, str]:
-    """The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`."""
+    """The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`, or in its list of the 60 that are scored."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -110,34 +110,48 @@ def load_ava(
         raise EvidentiaError(f"clip_seconds must be at least one vector of {1 / rate:g} s, got {clip_seconds}")
     clips: list[Clip] = []
     for video, events in table.items():
-        path = _feature_file(Path(features), video)
+        path = feature_file(Path(features), video)
         if path is None:
             if skip_missing:
                 continue
             raise FileNotFoundError(f"there are no features of video {video!r} in {features}")
-        series = _read_features(path)
-        size = len(series) if clip_seconds is None else round(clip_seconds * rate)
-        for number, first in enumerate(range(0, len(series), size)):
-            part = series[first : first + size]
-            begin, length = start + first / rate, len(part) / rate
-            inside = [
-                Event(label, max(0.0, onset - begin), min(length, offset - begin))
-                for label, onset, offset in events
-                if onset - begin < length and offset - begin > 0
-            ]
-            name = video if clip_seconds is None else f"{video}#{number}"
-            clips.append(Clip(part, rate, tuple(inside), name))
+        size = None if clip_seconds is None else round(clip_seconds * rate)
+        clips += video_clips(read_features(path), rate, events, video, start=start, size=size)
     return clips
 
 
-def _feature_file(folder: Path, video: str) -> Path | None:
+def video_clips(
+    series: Tensor, rate: float, events: Sequence[Event], name: str, *, start: float, size: int | None
+) -> list[Clip]:
+    """Features of a video from second `start` on, in clips of `size` vectors, or in one, with the events in each."""
+    length = size or len(series)
+    clips = []
+    for number, first in enumerate(range(0, len(series), length)):
+        part = series[first : first + length]
+        begin, seconds = start + first / rate, len(part) / rate
+        inside = [
+            Event(label, max(0.0, onset - begin), min(seconds, offset - begin))
+            for label, onset, offset in events
+            if onset - begin < seconds and offset - begin > 0
+        ]
+        clips.append(Clip(part, rate, tuple(inside), name if size is None else f"{name}#{number}"))
+    return clips
+
+
+def feature_file(folder: Path, video: str) -> Path | None:
+    """The file with a video's features, if there is one."""
     if Path(video).name != video or video in (".", ".."):
         raise FileFormatError(f"the video id {video!r} points out of its folder; ids may only name files in it")
     paths = (folder / f"{video}{ending}" for ending in (".npy", ".safetensors"))
     return next((path for path in paths if path.is_file()), None)
 
 
-def _read_features(path: Path) -> Tensor:
+def read_features(path: Path) -> Tensor:
+    """The features of a video, shape `(T, D)`.
+
+    Raises:
+        FileFormatError: if the file is damaged, or holds anything else.
+    """
     if path.suffix == ".npy":
         try:
             array: npt.NDArray[np.generic] = np.load(path, allow_pickle=False)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.events.ava_folder import AVA_SEGMENTS, ava_clips, check_ava
 from evidentia.events.clips import Clip
-from evidentia.events.sounds import ESC50_SUBSETS
+from evidentia.events.sounds import ESC50_SUBSETS, load_esc50
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes
 from evidentia.events.synthetic import synthetic_clips
 
-DATASETS = ("synthetic", *(f"esc50-{subset}" for subset in ESC50_SUBSETS))
+DATASETS = (
+    "synthetic",
+    *(f"esc50-{subset}" for subset in ESC50_SUBSETS),
+    *(f"ava-{length}" for length in AVA_SEGMENTS),
+)
 PARTS = tuple(ESC50_SPLITS)
 _SYNTHETIC = {"train": 200, "validation": 50, "test": 50}
 
@@ -29,16 +35,17 @@ def load_clips(
     |---|---|---|
     | synthetic | 200, 50, 50 | tones, chirps, bursts and clicks over noise; built in, see `synthetic_clips` |
     | esc50-domestic, -alarm, -liquid, -engine | 2,000, 300, 300 | soundscapes from ESC-50, see `esc50_soundscapes` |
+    | ava-0.75s, -0.5s, -0.375s, -0.3s, -0.25s, -0.2s | 70,030, 9,536, 9,536 | features of video, see `ava_clips` |
 
-    For DESED and AudioSet-strong there is `load_strong`, for AVA `load_ava`, for a folder of sounds `load_sounds` with
-    `mix_soundscapes`, and for a CSV file `read_series`.
+    For DESED and AudioSet-strong there is `load_strong`, for features of other videos `load_ava`, for a folder of
+    sounds `load_sounds` with `mix_soundscapes`, and for a CSV file `read_series`.
 
     Args:
         name: the name of the data set.
         part: `train`, `validation` or `test`.
         count: how many clips.
         seed: seed of the random numbers; the parts differ for every seed.
-        data_root: the folder that ESC-50 is in.
+        data_root: the folder that ESC-50 or AVA is in.
 
     Example:
         >>> load_clips("synthetic", "test", count=1)
@@ -51,6 +58,36 @@ def load_clips(
     if name == "synthetic":
         number = _SYNTHETIC[part] if count is None else count
         return synthetic_clips(number, len(PARTS) * seed + PARTS.index(part))
+    family, _, which = name.partition("-")
+    if family == "ava":
+        return ava_clips(data_root, AVA_SEGMENTS[which], part, count, seed)
+    return esc50_soundscapes(_esc50(data_root), which, part, count, seed)
+
+
+def check_data(names: Iterable[str], data_root: str | os.PathLike[str] | None = None) -> None:
+    """See that the files of data sets are where they are looked for, and load none of them.
+
+    Args:
+        names: of `DATASETS`.
+        data_root: the folder that ESC-50 or AVA is in.
+
+    Raises:
+        EvidentiaError: if there are none, naming what is missing.
+
+    Example:
+        >>> check_data(["synthetic"])
+        >>> check_data(["esc50-alarm"])
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: soundscapes are mixed from ESC-50; pass data_root, ...
+    """
+    for family in dict.fromkeys(name.partition("-")[0] for name in names):
+        if family == "ava":
+            check_ava(data_root)
+        elif family == "esc50":
+            load_esc50(_esc50(data_root), labels=())
+
+
+def _esc50(data_root: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
     if data_root is None:
-        raise EvidentiaError(f"{name} is mixed from ESC-50; pass data_root, the folder that ESC-50 is in")
-    return esc50_soundscapes(data_root, name.removeprefix("esc50-"), part, count, seed)
+        raise EvidentiaError("soundscapes are mixed from ESC-50; pass data_root, the folder that ESC-50 is in")
+    return data_root

@@ -7,7 +7,7 @@ from evidentia.experiments.published_figures import PublishedFigure, published, 
 from evidentia.experiments.runner import FailedJob, StudyRun, run_plan
 from evidentia.experiments.store import StudyStore
 from evidentia.experiments.studies import STUDIES, find_study
-from evidentia.experiments.study import Beside, Comparison, Preset, Study
+from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, Study
 from evidentia.experiments.study_export import export_table
 from evidentia.experiments.study_file import load_study
 from evidentia.experiments.study_results import read_results
@@ -19,6 +19,7 @@ __all__ = [
     "Beside",
     "Comparison",
     "FailedJob",
+    "Pictures",
     "Plan",
     "Preset",
     "PublishedFigure",

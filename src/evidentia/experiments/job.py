@@ -107,7 +107,7 @@ def perform(task: Task) -> Outcome:
     try:
         function = _function(task)
         place = {} if task.data_root is None else {"data_root": task.data_root}
-        with _alike_everywhere(job.seed):
+        with alike_everywhere(job.seed):
             metrics = flat_metrics(function({**job.configuration, **place}, job.seed))
     except (Exception, SystemExit):
         failure = traceback.format_exc()
@@ -179,7 +179,7 @@ def _function(task: Task) -> JobFunction:
 
 
 @contextmanager
-def _alike_everywhere(seed: int) -> Iterator[None]:
+def alike_everywhere(seed: int) -> Iterator[None]:
     """One thread and seeded generators; all is put back at the end."""
     threads, python, numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     torch.set_num_threads(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,9 +55,10 @@ class Plan:
 
     @property
     def command(self) -> str:
-        """What runs it, for a study that evidentia knows; the data sets are where they are."""
+        """What runs it, to be pasted where the study's file is, if it has one; the data sets are where they are."""
         seeds = "" if len(self.seeds) == self.study.preset(self.preset).seeds else f" --seeds {len(self.seeds)}"
-        return f"evidentia study {self.study.name} --preset {self.preset}{seeds}"
+        name = self.study.file or self.study.name
+        return f"evidentia study {shlex.quote(name)} --preset {self.preset}{seeds}"
 
     def describe(self, job: Job) -> str:
         """A job in words, as its first cell has them."""

@@ -135,7 +135,25 @@ def dirty_pool(tables: Tables) -> str:
     return markdown_table(["share of no class", *names.values()], rows)
 
 
+def digits(tables: Tables) -> str:
+    """For the README: handwritten digits, some never shown."""
+    table = _table(tables, "full/digits")
+    tasks = {
+        "unknown": ("which digits were never shown?", "vacuity"),
+        "wrong": ("which labels are wrong?", "dissonance"),
+    }
+    rows = []
+    for task, (question, best) in tasks.items():
+        scores = ("softmax-entropy", "softmax-entropy-density-scaled", best, "entropy")
+        found = {score: _row(table, f"{task}.{score}", data="digits") for score in scores}
+        cells = {score: "" if row is None else f"{row.mean:.3f}" for score, row in found.items()}
+        rows.append([question, *(f"{cell} ({score})" if score == best else cell for score, cell in cells.items())])
+    heads = ["softmax entropy", "the same, with a density of the features", "evidentia", "its entropy"]
+    return markdown_table(["", *heads], rows)
+
+
 PIVOTS: dict[str, Callable[[Tables], str]] = {
+    "digits": digits,
     "unknown-classes": unknown_classes,
     "wrong-labels": wrong_labels,
     "dirty-pool": dirty_pool,

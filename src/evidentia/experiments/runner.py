@@ -12,6 +12,7 @@ from pathlib import Path
 from evidentia._support.progress import progress_bar
 from evidentia.experiments.engines import Engine, InProcess
 from evidentia.experiments.job import Job, Outcome
+from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.plan import Plan
 from evidentia.experiments.store import StudyStore
 
@@ -73,6 +74,9 @@ def run_plan(
         retries: how often a job is tried again if its worker dies.
         progress: whether a bar shows how far it is.
 
+    Raises:
+        EvidentiaError: if data that jobs need are not there, as far as their kind can tell (`DATA_CHECKS`).
+
     Example:
         >>> import tempfile
         >>> from evidentia.experiments import Study, plan_study
@@ -106,6 +110,8 @@ class _Run:
         states = store.states(jobs)
         self.waiting.extend(key for key in jobs if states[key] != "done")
         earlier = len(jobs) - len(self.waiting)
+        if self.waiting:
+            self._check_data()
         title = f"{self.plan.study.name} ({self.plan.preset})"
         with progress_bar(title, len(jobs), done=earlier, shown=progress, stays=True) as advance, store.keep_alive():
             try:
@@ -125,6 +131,12 @@ class _Run:
             failures=tuple(FailedJob(self.plan.describe(jobs[key]), jobs[key], text) for key, text in failures.items()),
             seconds=time.monotonic() - started,
         )
+
+    def _check_data(self) -> None:
+        """One error before any job, where each would have the same; a cluster elsewhere has its own data."""
+        name = self.plan.study.job
+        if isinstance(name, str) and name in DATA_CHECKS and self.engine.address is None:
+            DATA_CHECKS[name]([cell.configuration for cell in self.plan.cells], self.data_root)
 
     def _step(self) -> None:
         """Begin what there is room for, then wait for something to end."""

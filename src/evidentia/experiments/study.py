@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import Formatter
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, field_validator
@@ -15,13 +12,11 @@ from pydantic import Field, field_validator
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.settings import Settings
 from evidentia.experiments.jobs import CHECKS, JOBS, JobFunction
-from evidentia.experiments.published_figures import PublishedFigure, published, published_figure
+from evidentia.experiments.published_figures import PublishedFigure, published_figure
+from evidentia.experiments.study_checks import check_study
 from evidentia.experiments.study_source import StudySource
 
 PresetName: TypeAlias = Literal["quick", "full"]
-
-# What the runner adds to a configuration, or what changes nothing in the figures.
-_NOT_OPTIONS = ("seed", "data_root", "progress", "checkpoint", "log", "cache")
 
 
 @dataclass(frozen=True)
@@ -88,6 +83,20 @@ class Comparison(Settings):
     metrics: Sequence[str] = ()
 
 
+class Pictures(Settings):
+    """Which cells are trained once more for a report, because their pictures need the networks; for the first seed.
+
+    What is drawn of a network follows from the job, see `evidentia.reports.PICTURES`.
+
+    Args:
+        keep: by axis, the labels that are shown; all where there are none. A preset need not run them.
+        fixed: options that take the place of the study's and the preset's, such as fewer updates than in the table.
+    """
+
+    keep: dict[str, Sequence[str]] = Field(default_factory=dict)
+    fixed: dict[str, Any] = Field(default_factory=dict)
+
+
 class Study(Settings):
     """A grid of configurations, and what is to be shown of them.
 
@@ -106,6 +115,7 @@ class Study(Settings):
         beside: the published table.
         compare: which methods are tested against each other.
         presets: `quick` and `full`; one that is missing is the whole grid.
+        pictures: the cells whose networks a report shows; none by default.
 
     Raises:
         EvidentiaError: if the parts do not fit together.
@@ -133,11 +143,13 @@ class Study(Settings):
     beside: Beside | None = None
     compare: Comparison | None = None
     presets: dict[PresetName, Preset] = Field(default_factory=dict)
+    pictures: Pictures | None = None
     source: StudySource | None = Field(default=None, exclude=True, repr=False)
+    file: str | None = Field(default=None, exclude=True, repr=False)
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        _check(self)
+        check_study(self)
 
     @field_validator("axes", mode="before")
     @classmethod
@@ -171,17 +183,13 @@ class Study(Settings):
     def cells(self, preset: PresetName = "full") -> list[Cell]:
         """The cells that a preset runs, the last axis changing fastest."""
         chosen = self.preset(preset)
-        choices = [
-            [(axis, label, options) for label, options in groups.items() if label in chosen.keep.get(axis, (label,))]
-            for axis, groups in self.axes.items()
-        ]
-        return [
-            Cell(
-                {axis: label for axis, label, _ in combination},
-                {**self.fixed, **chosen.fixed, **{k: v for _, _, options in combination for k, v in options.items()}},
-            )
-            for combination in itertools.product(*choices)
-        ]
+        return self._grid(chosen.keep, chosen.fixed)
+
+    def shown(self, preset: PresetName = "full") -> list[Cell]:
+        """The cells whose networks a report shows, with the options that a preset gives them."""
+        if self.pictures is None:
+            return []
+        return self._grid(self.pictures.keep, {**self.preset(preset).fixed, **self.pictures.fixed})
 
     def check_options(self, preset: PresetName = "full") -> None:
         """See that every cell of a preset could be run, without running any.
@@ -189,11 +197,35 @@ class Study(Settings):
         Raises:
             EvidentiaError: naming the first cell that could not.
         """
+        self._check_cells(self.cells(preset))
+
+    def check_shown(self, preset: PresetName = "full") -> None:
+        """See that every network that a report shows could be trained, without training any.
+
+        Raises:
+            EvidentiaError: naming the first cell that could not.
+        """
+        self._check_cells(self.shown(preset))
+
+    def _grid(self, keep: Mapping[str, Sequence[str]], fixed: Mapping[str, Any]) -> list[Cell]:
+        choices = [
+            [(axis, label, options) for label, options in groups.items() if label in keep.get(axis, (label,))]
+            for axis, groups in self.axes.items()
+        ]
+        return [
+            Cell(
+                {axis: label for axis, label, _ in combination},
+                {**self.fixed, **fixed, **{k: v for _, _, options in combination for k, v in options.items()}},
+            )
+            for combination in itertools.product(*choices)
+        ]
+
+    def _check_cells(self, cells: Sequence[Cell]) -> None:
         if not isinstance(self.job, str) or self.job not in CHECKS:
             return
         where = ""
         try:
-            for cell in self.cells(preset):
+            for cell in cells:
                 where = ", ".join(f"{axis} {label}" for axis, label in cell.labels.items()) or "its only cell"
                 CHECKS[self.job](cell.configuration)
         except (EvidentiaError, TypeError) as error:
@@ -212,75 +244,3 @@ def value_label(value: Any) -> str:
     if value is None:
         return "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _check(study: Study) -> None:
-    def fail(problem: str) -> None:
-        raise EvidentiaError(f"the study {study.name!r} does not fit: {problem}")
-
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", study.name):
-        fail("its name must be of small letters, digits and dashes, such as my-study")
-    if isinstance(study.job, str) and study.job not in JOBS:
-        fail(f"there is no job named {study.job!r}; choose one of: {', '.join(sorted(JOBS))}")
-    for axis, groups in study.axes.items():
-        if not groups:
-            fail(f"the axis {axis} has no values")
-    _check_options(study, fail)
-    for name, preset in study.presets.items():
-        for axis, labels in preset.keep.items():
-            known = study.axes.get(axis)
-            if known is None:
-                fail(f"the preset {name} keeps some of {axis!r}, which is no axis; there are: {_list(study.axes)}")
-            elif not labels or (unknown := [label for label in labels if label not in known]):
-                what = f"no {unknown[0]!r}" if labels else "nothing to keep"
-                fail(f"the preset {name} finds {what} on the axis {axis}; there are: {_list(known)}")
-    _check_shown(study, fail)
-
-
-def _check_options(study: Study, fail: Any) -> None:
-    owner: dict[str, str] = {}
-    for axis, groups in study.axes.items():
-        for option in {option for options in groups.values() for option in options}:
-            if option in owner:
-                fail(f"the axes {owner[option]} and {axis} both set {option}")
-            owner[option] = axis
-    options = [study.fixed, *(p.fixed for p in study.presets.values()), *({name: None} for name in owner)]
-    for name in _NOT_OPTIONS:
-        if any(name in group for group in options):
-            fail(f"{name} is no option of a study: the command or the runner sets it")
-    try:
-        configurations = [cell.configuration for cell in study.cells()]
-        json.dumps([*configurations, *(preset.fixed for preset in study.presets.values())], allow_nan=False)
-    except (TypeError, ValueError) as error:
-        fail(f"options must be plain numbers, words and lists: {error}")
-
-
-def _check_shown(study: Study, fail: Any) -> None:
-    if study.beside is not None:
-        words = {*study.axes, "metric"}
-        for part in (study.beside.table, study.beside.row, study.beside.column):
-            for _, word, _, _ in Formatter().parse(part):
-                if word is not None and word not in words:
-                    fail(f"{part!r} names {word!r}, which is neither an axis nor 'metric'; there are: {_list(words)}")
-        for name in study.beside.names:
-            if name not in words:
-                fail(f"names are given for {name!r}, which is neither an axis nor 'metric'")
-        if "metric" in {word for _, word, _, _ in Formatter().parse(study.beside.table)}:
-            fail("the published table cannot depend on the metric")
-        for cell in study.cells():
-            published(study.beside.table.format(**cell.labels))
-            figures = [study.beside.figure(cell, metric) for metric in study.metrics]
-            # Seconds and milliseconds are shown as they are measured; only percents are scaled.
-            units = [figure.unit for figure in figures if figure is not None]
-            if wrong := [unit for unit in units if (unit == "%") != (study.unit == "%")]:
-                fail(f"it is in {study.unit!r}, and the published table in {wrong[0]!r}")
-    if study.compare is not None:
-        axis, against = study.compare.axis, study.compare.against
-        if axis not in study.axes:
-            fail(f"methods are compared along {axis!r}, which is no axis; there are: {_list(study.axes)}")
-        if against not in study.axes[axis]:
-            fail(f"all are compared with {against!r}, which is not on the axis {axis}: {_list(study.axes[axis])}")
-
-
-def _list(names: Any) -> str:
-    return ", ".join(sorted(map(str, names))) or "none"

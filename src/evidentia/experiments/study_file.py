@@ -45,7 +45,8 @@ def load_study(path: str | Path) -> Study:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise EvidentiaError(f"{path} is no text in UTF-8: {error}") from error
-    return _from_toml(path, text) if path.suffix == ".toml" else _from_python(path, text)
+    study = _from_toml(path, text) if path.suffix == ".toml" else _from_python(path, text)
+    return study.model_copy(update={"file": str(path)})
 
 
 def _from_toml(path: Path, text: str) -> Study:
@@ -53,8 +54,9 @@ def _from_toml(path: Path, text: str) -> Study:
         settings: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise EvidentiaError(f"{path} is no TOML: {error}") from error
-    if "source" in settings:
-        raise EvidentiaError(f"{path}: there is no setting 'source' in a study")
+    for name in ("source", "file"):
+        if name in settings:
+            raise EvidentiaError(f"{path}: there is no setting {name!r} in a study")
     try:
         return Study(**settings)
     except EvidentiaError as error:

@@ -7,10 +7,13 @@ Every plot is a function that draws on the axes it is given, or on a figure of i
 """
 
 from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
+from evidentia.reports.early import plot_f1_delay
+from evidentia.reports.embedding import plot_embedding
 from evidentia.reports.events import clip_picture
 from evidentia.reports.gallery import plot_images
-from evidentia.reports.graphs import graph_pictures, plot_embedding
+from evidentia.reports.graphs import graph_pictures
 from evidentia.reports.histograms import plot_histograms
+from evidentia.reports.pictures import PICTURES
 from evidentia.reports.reliability import plot_reliability
 from evidentia.reports.report import Report
 from evidentia.reports.semisup import pool_picture
@@ -18,11 +21,13 @@ from evidentia.reports.semisup_boundary import decision_boundaries, decision_bou
 from evidentia.reports.semisup_curves import accuracy_over_ratio, weight_curves
 from evidentia.reports.simplex import plot_simplex
 from evidentia.reports.study import study_report
+from evidentia.reports.study_pictures import study_pictures
 from evidentia.reports.style import PALETTE, new_axes, new_figure, save_figure
 from evidentia.reports.triangle import plot_opinion_triangle
 
 __all__ = [
     "PALETTE",
+    "PICTURES",
     "Report",
     "accuracy_over_ratio",
     "clip_picture",
@@ -32,6 +37,7 @@ __all__ = [
     "new_axes",
     "new_figure",
     "plot_embedding",
+    "plot_f1_delay",
     "plot_histograms",
     "plot_images",
     "plot_opinion_triangle",
@@ -42,6 +48,7 @@ __all__ = [
     "plot_simplex",
     "pool_picture",
     "save_figure",
+    "study_pictures",
     "study_report",
     "weight_curves",
 ]

@@ -11,7 +11,7 @@ import torch
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
-from evidentia.reports.style import blue, colour, ink, label_axes, paper, require_matplotlib
+from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,7 +195,7 @@ def _mark(ax: Axes, times: Sequence[float], height: float, look: dict[str, Any])
 
 
 def _masses() -> list[tuple[str, str]]:
-    return [("belief", blue()), ("vacuity", "#D9D9D9"), ("disbelief", colour(1))]
+    return [("belief", blue()), ("vacuity", pale()), ("disbelief", colour(1))]
 
 
 def _truth_colour() -> str:

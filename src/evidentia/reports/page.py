@@ -17,6 +17,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 .5rem; }
 h3 { font-size: 1.05rem; margin: 1.75rem 0 .25rem; }
 a { color: var(--link); }
+p, h3, figcaption { overflow-wrap: anywhere; }
 p.made { color: var(--faint); margin-top: 0; }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .88em; background: var(--tint);
        padding: .1em .3em; border-radius: 3px; overflow-wrap: anywhere; }
@@ -50,11 +51,14 @@ figure { margin: 1rem 0; }
 figure img { width: 100%; height: auto; background: #fff; border-radius: 6px; }
 picture img { background: none; }
 figcaption { color: var(--faint); font-size: .9rem; padding-top: .4rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0 1.5rem; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 0 1.5rem; }
+.figures.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); }
+.figures .wide { grid-column: 1 / -1; }
 @media screen and (max-width: 40rem) {
   th, td { padding: .3rem .5rem; font-size: .9rem; }
   thead th:first-child, tbody td:first-child { position: sticky; left: 0; background: var(--paper); }
   tbody tr:nth-child(even of :not([hidden])) td:first-child { background: var(--tint); }
+  .wide img { width: 44rem; max-width: none; }
 }
 @media print {
   :root { font-size: 11px; }
@@ -62,7 +66,7 @@ figcaption { color: var(--faint); font-size: .9rem; padding-top: .4rem; }
   h2, h3 { break-after: avoid; } figure img, tr { break-inside: avoid; } thead { display: table-header-group; }
   .scroll { overflow: visible; } .filters, nav { display: none; }
   th button::after { content: none; } th, td { padding: .15rem .4rem; white-space: normal; }
-  .figures { grid-template-columns: 1fr 1fr; }
+  .figures { grid-template-columns: 1fr 1fr; } .figures.small { grid-template-columns: repeat(4, 1fr); }
 }
 """
 

@@ -6,9 +6,12 @@ import base64
 import html
 import io
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from evidentia._support.files import write_text
 from evidentia._version import __version__
@@ -18,10 +21,42 @@ from evidentia.reports.style import on_paper, require_matplotlib
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Drawing: TypeAlias = tuple[Callable[[], "Figure"], str]
+"""What draws a figure anew whenever it is called, and its caption."""
+
 _VERDICTS = {"above": "verdict above", "within noise": "verdict", "below": "verdict below"}
 # A browser that shows the page fetches nothing, whatever stands in it.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _LONG = 60
+# Inches; a wider figure gets a row of its own, and on a phone scrolls in place of being shrunk until none can read it.
+_WIDE = 7.5
+# Points or areas of more corners than this are one picture inside the drawing, which else becomes megabytes large.
+_MOST_CORNERS = 1000
+_DOTS_PER_INCH = 120
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, drawn for light and for dark paper.
+
+    Attributes:
+        light: the address of an SVG picture.
+        dark: the same on dark paper.
+        caption: also serves readers who cannot see it.
+        wide: whether it needs the whole width of a page.
+    """
+
+    light: str
+    dark: str
+    caption: str
+    wide: bool
+
+
+def draw_both(drawing: Drawing) -> Drawn:
+    """Draw a figure for light and for dark paper."""
+    draw, caption = drawing
+    (light, width), (dark, _) = (_vector(draw, theme == "dark") for theme in ("light", "dark"))
+    return Drawn(light, dark, caption, width > _WIDE)
 
 
 class Report:
@@ -115,22 +150,32 @@ class Report:
             f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
         )
 
-    def drawings(self, drawings: Iterable[tuple[Callable[[], Figure], str]]) -> None:
+    def drawings(self, drawings: Iterable[Drawing]) -> None:
         """Add figures side by side where there is room, each drawn for light and for dark paper.
 
         Args:
             drawings: what draws a figure anew whenever it is called, and its caption.
         """
+        self.drawn([draw_both(drawing) for drawing in drawings])
+
+    def drawn(self, figures: Sequence[Drawn], *, small: bool = False) -> None:
+        """Add figures that are drawn already, side by side where there is room.
+
+        Args:
+            figures: of `draw_both`.
+            small: whether more of them than usual have room beside each other.
+        """
         pictures = []
-        for draw, caption in drawings:
-            light, dark = (_vector(draw, theme == "dark") for theme in ("light", "dark"))
-            text = html.escape(caption, quote=True)
+        for figure in figures:
+            text = html.escape(figure.caption, quote=True)
+            opened = '<figure class="wide"><div class="scroll">' if figure.wide else "<figure><div>"
             pictures.append(
-                '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
-                f'srcset="{dark}"><img alt="{text}" src="{light}"></picture><figcaption>{text}</figcaption></figure>'
+                f'{opened}<picture><source media="screen and (prefers-color-scheme: dark)" srcset="{figure.dark}">'
+                f'<img alt="{text}" src="{figure.light}"></picture></div><figcaption>{text}</figcaption></figure>'
             )
         if pictures:
-            self._parts.append(f'<div class="figures">{"".join(pictures)}</div>')
+            kind = "figures small" if small else "figures"
+            self._parts.append(f'<div class="{kind}">{"".join(pictures)}</div>')
 
     def html(self) -> str:
         """The whole page."""
@@ -158,14 +203,21 @@ class Report:
         return name
 
 
-def _vector(draw: Callable[[], Figure], dark: bool) -> str:
-    """A figure as the address of an SVG picture, the same whenever it is drawn, its letters as text.
+def _vector(draw: Callable[[], Figure], dark: bool) -> tuple[str, float]:
+    """A figure as the address of an SVG picture, the same whenever it is drawn, its letters as text; and its width.
 
     A dollar in a label is a dollar: names that users give are no mathematics.
     """
     matplotlib = require_matplotlib()
+    from matplotlib.collections import Collection
+
     buffer = io.BytesIO()
     settings = {"svg.hashsalt": "evidentia", "svg.fonttype": "none", "text.parse_math": False}
     with on_paper(dark), matplotlib.rc_context(settings):
-        draw().savefig(buffer, format="svg", transparent=True, bbox_inches="tight", metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        figure = draw()
+        for part in figure.findobj(Collection):
+            corners = sum(len(path) for path in part.get_paths())
+            part.set_rasterized(len(np.asarray(part.get_offsets())) + corners > _MOST_CORNERS)
+        about = {"Date": None}
+        figure.savefig(buffer, format="svg", transparent=True, bbox_inches="tight", dpi=_DOTS_PER_INCH, metadata=about)
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}", figure.get_figwidth()

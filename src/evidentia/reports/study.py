@@ -19,14 +19,18 @@ from evidentia.experiments.study_row import CONFIDENCE, VERDICTS
 from evidentia.experiments.study_table import StudyTable
 from evidentia.reports.report import Report
 from evidentia.reports.study_figures import study_drawings
+from evidentia.reports.study_pictures import StudyPictures
 
 
-def study_report(tables: Sequence[StudyTable], title: str | None = None) -> Report:
+def study_report(
+    tables: Sequence[StudyTable], title: str | None = None, pictures: Mapping[str, StudyPictures] | None = None
+) -> Report:
     """Make one report of the tables of studies.
 
     Args:
         tables: of `evidentia.experiments.study_table`, or read from files by `evidentia.experiments.read_results`.
         title: the heading; by default that of the study, if there is one.
+        pictures: what `study_pictures` drew of networks, by the names of their studies.
 
     Raises:
         EvidentiaError: if there is no table.
@@ -45,11 +49,12 @@ def study_report(tables: Sequence[StudyTable], title: str | None = None) -> Repo
             filters=("study",),
         )
     for table in tables:
-        add_study(report, table, heading=f"{table.title} ({table.preset})" if len(tables) > 1 else "Results")
+        heading = f"{table.title} ({table.preset})" if len(tables) > 1 else "Results"
+        add_study(report, table, heading, (pictures or {}).get(table.study))
     return report
 
 
-def add_study(report: Report, table: StudyTable, heading: str) -> None:
+def add_study(report: Report, table: StudyTable, heading: str, pictures: StudyPictures | None = None) -> None:
     """Add what there is of a study to a report, under a heading."""
     report.section(heading)
     for command in table.commands[:1] if len(table.commands) == 1 else ():
@@ -69,6 +74,8 @@ def add_study(report: Report, table: StudyTable, heading: str) -> None:
         words = headings.index("difference")
         caption = "Paired t-tests of the same seeds, with Holm's correction for all tests of this table."
         report.table(headings, rows, caption, words=words, filters=headings[:words])
+    if pictures is not None:
+        pictures.add_to(report)
     report.subsection("Where it comes from")
     report.table(("what", ""), _origin(table), words=2)
     report.details("Configuration of every cell", _configurations(table))

@@ -6,22 +6,22 @@ Which of them a study has follows from its axes and from what its jobs gave; not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from evidentia.experiments.study_row import TableRow
 from evidentia.experiments.study_table import StudyTable
+from evidentia.reports.report import Drawing
 from evidentia.reports.semisup_style import in_colour, ood_colour
 from evidentia.reports.style import colour, ink, label_axes, new_figure, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Drawing: TypeAlias = tuple[Callable[[], "Figure"], str]
-"""What draws a figure, and its caption."""
-
 _F1, _DELAY = "macro_f1", "delay"
+# Parts of a metric's name that are no words, and names that stand as they are.
+_SPELT = {"auroc": "AUROC", "aupr": "AUPR", "auc": "AUC", "f1": "F1", "w_in": "w_in", "w_ood": "w_ood"}
 _AXIS_NAMES = {"ratio": "out of distribution, % of the pool"}
 _MARKERS = "os^DvPX*"
 _WIDTH = 5.6
@@ -63,10 +63,9 @@ def _dots(table: StudyTable) -> list[Drawing]:
         for row in rows:
             kinds.setdefault(row.metric.partition(".")[0], []).append(row)
         for kind, group in kinds.items():
-            what = f"{kind}, %" if table.unit == "%" else kind
-            caption = f"{_joined(panel, what)}: mean and standard deviation over seeds"
+            caption = f"{_caption(table, kind, panel)}: mean and standard deviation over seeds"
             caption += ", with the published figure." if any(row.published for row in group) else "."
-            drawings.append((partial(_draw_dots, group, inner, what, panel), caption))
+            drawings.append((partial(_draw_dots, group, inner, _scale(table, kind), panel), caption))
     return drawings
 
 
@@ -81,7 +80,7 @@ def _draw_dots(rows: Sequence[TableRow], axes: Sequence[str], what: str, title: 
         )
         if row.published is not None:
             ax.plot(row.published.value, place, "D", mfc="none", mec=ink(), mew=1.3, markersize=6)
-    names = [row.metric.partition(".")[2] for row in rows]
+    names = [metric_words(row.metric.partition(".")[2]) for row in rows]
     ax.set_yticks(range(len(rows)), [", ".join(filter(None, pair)) or what for pair in zip(labels, names, strict=True)])
     ax.invert_yaxis()
     label_axes(ax, what, "", title or None)
@@ -100,11 +99,13 @@ def _curves(table: StudyTable, numeric: str) -> list[Drawing]:
     for metric in dict.fromkeys(row.metric for row in table.rows):
         rows = [row for row in table.rows if row.metric == metric]
         for panel, group in _panels(table, rows, [*others[-1:], numeric]).items():
-            what = f"{metric}, %" if table.unit == "%" else metric
             over = _AXIS_NAMES.get(numeric, numeric)
-            caption = f"{_joined(panel, what)} over {over}: mean, and a band of a standard deviation over seeds"
+            caption = (
+                f"{_caption(table, metric, panel)} over {over}: mean, and a band of a standard deviation over seeds"
+            )
             caption += "; hollow, the published figures." if any(row.published for row in group) else "."
-            drawings.append((partial(_draw_curves, group, others[-1:], numeric, (over, what, panel)), caption))
+            names = over, _scale(table, metric), panel
+            drawings.append((partial(_draw_curves, group, others[-1:], numeric, names), caption))
     return drawings
 
 
@@ -146,7 +147,7 @@ def _weights(table: StudyTable) -> list[Drawing]:
     found = [row for row in table.further if row.metric in ("w_in", "w_ood")]
     inner = _varied(table)[-1:]
     return [
-        (partial(_draw_weights, rows, inner, panel), f"{_joined(panel, 'mean weights of the pool')}: {_KEPT}")
+        (partial(_draw_weights, rows, inner, panel), f"Mean weights of the pool{_of(panel)}: {_KEPT}")
         for panel, rows in _panels(table, found, inner).items()
     ]
 
@@ -182,7 +183,8 @@ def _early(table: StudyTable) -> list[Drawing]:
     return [
         (
             partial(_draw_early, group, inner, panel),
-            f"{_joined(panel, 'F1 over delay')}: early and right is up and to the left; hollow, the published.",
+            f"F1 over delay{_of(panel)}: early and right is up and to the left"
+            f"{'; hollow, the published.' if any(row.published for row in group) else '.'}",
         )
         for panel, group in _panels(table, rows, inner).items()
     ]
@@ -243,16 +245,46 @@ def _panels(table: StudyTable, rows: Sequence[TableRow], within: Sequence[str]) 
 
 
 def _label(row: TableRow, axes: Sequence[str]) -> str:
-    return ", ".join(_worded(axis, row.cell.labels[axis]) for axis in axes)
+    return ", ".join(worded(axis, row.cell.labels[axis]) for axis in axes)
 
 
-def _worded(axis: str, label: str) -> str:
+def worded(axis: str, label: str) -> str:
+    """A label in words: a number alone does not say of what.
+
+    Example:
+        >>> worded("ratio", "50"), worded("method", "gcn")
+        ('ratio 50', 'gcn')
+    """
     return label if _number(label) is None else f"{axis} {label}"
 
 
-def _joined(panel: str, what: str) -> str:
-    text = f"{panel}: {what}" if panel else what
-    return text[0].upper() + text[1:]
+def metric_words(name: str) -> str:
+    """The name of a metric as it is written in a sentence.
+
+    Example:
+        >>> metric_words("macro_f1"), metric_words("auroc.vacuity"), metric_words("w_in")
+        ('macro F1', 'AUROC, vacuity', 'w_in')
+    """
+    parts = [
+        _SPELT.get(part) or " ".join(_SPELT.get(word, word) for word in part.split("_")) for part in name.split(".")
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _scale(table: StudyTable, metric: str) -> str:
+    return f"{metric_words(metric)}, %" if table.unit == "%" else metric_words(metric)
+
+
+def _caption(table: StudyTable, metric: str, panel: str) -> str:
+    """The beginning of a caption: a sentence begins with a capital, unless with a name that has none."""
+    words = metric_words(metric)
+    first = words.partition(" ")[0].rstrip(",")
+    words = words[0].upper() + words[1:] if first.isalpha() and first.islower() else words
+    return f"{words}{' in %' if table.unit == '%' else ''}{_of(panel)}"
+
+
+def _of(panel: str) -> str:
+    return f" for {panel}" if panel else ""
 
 
 def _number(label: str) -> float | None:

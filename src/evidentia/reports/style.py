@@ -136,6 +136,11 @@ def paper() -> str:
     return str(require_matplotlib().rcParams["axes.facecolor"])
 
 
+def pale() -> str:
+    """A grey near the paper, for areas that are there but do not matter; what is drawn in ink on it can be seen."""
+    return "#454D56" if _on_dark() else "#D9D9D9"
+
+
 def _on_dark() -> bool:
     require_matplotlib()
     from matplotlib.colors import to_rgb

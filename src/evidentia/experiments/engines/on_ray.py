@@ -49,7 +49,7 @@ class OnRay(Engine):
                 ray.init(address=self.address or "local", **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 where = self.address or "local"
-                raise EvidentiaError(f"no Ray cluster can be reached at {where!r}: {error}") from error
+                raise EvidentiaError(f"no Ray cluster can be reached at {where!r}: {_reason(error)}") from error
             self._ours = True
         # The runner itself tries again, as with every engine.
         self._perform = ray.remote(perform).options(num_cpus=1, max_retries=0)
@@ -89,3 +89,16 @@ class OnRay(Engine):
             # Such as a worker without evidentia, or with another Python.
             return Outcome(key, failure=str(error))
         return outcome
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong; Ray says that a token is missing only in the error behind the error."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if "token" in str(behind).lower():
+            return (
+                f"{error}; it asks for a token, as clusters of `ray start` do: set RAY_AUTH_MODE=token here too, and "
+                "RAY_AUTH_TOKEN if the token is not in Ray's own place"
+            )
+        behind = behind.__cause__
+    return str(error)

@@ -1,6 +1,7 @@
 """What a study can run: one job is one cell of its grid and one seed."""
 
 from evidentia.experiments.jobs import (
+    digits,
     events,
     events_time,
     graph,
@@ -15,6 +16,7 @@ __all__ = [
     "CHECKS",
     "JOBS",
     "JobFunction",
+    "digits",
     "events",
     "events_time",
     "graph",

@@ -6,40 +6,34 @@ Three operating points, all chosen on validation clips:
 |---|---|
 | no prefix | the largest macro F1 |
 | `at_delay.` | the largest macro F1 with a mean delay of at most 0.40 s |
-| `at_f1.` | the smallest delay at the macro F1 of the trained CRNN's first point |
+| `at_f1.` | the smallest delay at the macro F1 of the baseline's first point |
 
-The CRNN is held to the same: `gain` is macro F1 less the CRNN's at the same kind of point, `false_alarms_ratio` and
-`common_ratio` are ours over the CRNN's, the latter of the delays on the events that both hit. `met` and `baseline_met`
-are 0 where no thresholds reach the point on the validation clips: then the nearest to it stand in.
+Windows, decays and the limits of filters are chosen with them. The baseline, a trained CRNN for sound and ACAR for
+video, is held to the same: `gain` is macro F1 less the baseline's at the same kind of point, `false_alarms_ratio` and
+`common_ratio` are ours over the baseline's, the latter of the delays on the events that both hit. `met` and
+`baseline_met` are 0 where no thresholds reach the point on the validation clips: then the nearest to it stand in.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.evaluation import EarlyScores, common_delays, early_scores, onset_auc
-from evidentia.events import EventDetector, FusionHead, calibrate, make_head
-from evidentia.events.data import DATASETS
-from evidentia.experiments.jobs.events_methods import BASELINE, DECAYS, METHODS, WINDOWS, Method, find_method
-from evidentia.experiments.jobs.events_networks import PLAIN, Outputs, Training, trained_outputs
+from evidentia.evaluation import common_delays, onset_auc
+from evidentia.events import EventDetector, make_head
+from evidentia.events.data import DATASETS, check_data
+from evidentia.experiments.jobs.data_checks import DATA_CHECKS
+from evidentia.experiments.jobs.events_methods import METHODS, WINDOWS, Method, find_method
+from evidentia.experiments.jobs.events_networks import Outputs, Training, trained_outputs
+from evidentia.experiments.jobs.events_points import Point, chosen_point, own_limit, own_point
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 
 DELAY = 0.4
 _OF_THE_JOB = ("data", "method", "head", "calibrated", "clips", "held_out", "data_root")
-
-
-class Point(NamedTuple):
-    """A head at an operating point."""
-
-    validation: EarlyScores
-    test: EarlyScores
-    met: bool = True
-    """Whether the validation clips allow what was asked for; if not, it is as near to it as they do."""
 
 
 @JOBS.register("events")
@@ -52,17 +46,17 @@ def events_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
     `epochs`. Networks are trained once and kept, see `evidentia.experiments.jobs.events_networks`.
     """
     method, fixed = METHODS[configuration["method"]], configuration.get("head", {})
-    ours = trained_outputs(_training(configuration, method, seed), method.head if method.sampled else PLAIN)
-    base = trained_outputs(_training(configuration, METHODS[BASELINE], seed))
-    plain = make_head("phase1")
-    # Sampled probabilities have been filtered already; what is left of them is decided about as any others.
-    head = plain if method.sampled else make_head(method.head, **fixed)
-    theirs = _calibrated(plain, base)
+    baseline = METHODS[method.baseline]
+    ours = trained_outputs(training_of(configuration, method, seed), method.sampled)
+    base = trained_outputs(training_of(configuration, baseline, seed))
+    theirs = chosen_point(baseline, base)
     if not configuration.get("calibrated", True):
-        return _finite(_figures(_as_it_is(head, ours), theirs))
-    found = _figures(_calibrated(head, ours, fixed), theirs)
-    found["at_delay"] = _figures(_calibrated(head, ours, fixed, delay=DELAY), _calibrated(plain, base, delay=DELAY))
-    found["at_f1"] = _figures(_calibrated(head, ours, fixed, macro_f1=theirs.validation.macro_f1), theirs)
+        return _finite(_figures(own_point(method, ours, fixed), theirs))
+    found = _figures(chosen_point(method, ours, fixed), theirs)
+    found["at_delay"] = _figures(
+        chosen_point(method, ours, fixed, delay=DELAY), chosen_point(baseline, base, delay=DELAY)
+    )
+    found["at_f1"] = _figures(chosen_point(method, ours, fixed, macro_f1=theirs.validation.macro_f1), theirs)
     if method.training.get("loss", "beta") != "sigmoid":
         found["onset_auc"] = _warning_auc(ours)
     return _finite(found)
@@ -81,20 +75,22 @@ def check_events_job(configuration: Mapping[str, Any]) -> None:
         given = configuration.get("data")
         raise EvidentiaError(f"there is no data {given!r} of events; choose one of: {', '.join(DATASETS)}")
     method = find_method(configuration.get("method"))
-    make_head(method.head, **configuration.get("head", {}))
-    if method.sampled and configuration.get("head"):
-        raise EvidentiaError(
-            f"the method {configuration['method']} takes no settings of its head: its sampled probabilities are kept "
-            "as its usual limit leaves them"
-        )
+    own_limit(method, configuration.get("head", {}))
     EventDetector(**{**method.training, **_settings(configuration)}, progress=False)
+
+
+@DATA_CHECKS.register("events")
+def check_events_data(configurations: Iterable[Mapping[str, Any]], data_root: str | None) -> None:
+    """See that the clips of every data set could be loaded, and load none."""
+    check_data((configuration["data"] for configuration in configurations), data_root)
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in configuration.items() if name not in _OF_THE_JOB}
 
 
-def _training(configuration: Mapping[str, Any], method: Method, seed: int) -> Training:
+def training_of(configuration: Mapping[str, Any], method: Method, seed: int) -> Training:
+    """The training behind a job."""
     return Training(
         {**method.training, **_settings(configuration)},
         configuration["data"],
@@ -105,26 +101,8 @@ def _training(configuration: Mapping[str, Any], method: Method, seed: int) -> Tr
     )
 
 
-def _calibrated(
-    head: FusionHead, outputs: Mapping[str, Outputs], fixed: Mapping[str, Any] | None = None, **target: float
-) -> Point:
-    """Thresholds, and windows and decays that are not fixed, from the validation clips."""
-    free = [name in type(head).model_fields and name not in (fixed or {}) for name in ("window", "decay")]
-    options: dict[str, Any] = {"windows": WINDOWS if free[0] else (), "decays": DECAYS if free[1] else (), **target}
-    found = calibrate(head, *outputs["validation"], per_class=False, **options)
-    return Point(found.scores, _scores(found.head, outputs["test"]), found.met)
-
-
-def _as_it_is(head: FusionHead, outputs: Mapping[str, Outputs]) -> Point:
-    return Point(_scores(head, outputs["validation"]), _scores(head, outputs["test"]))
-
-
-def _scores(head: FusionHead, outputs: Outputs) -> EarlyScores:
-    return early_scores(head.calls(head.fuse(outputs.alpha, outputs.beta)), outputs.truth)
-
-
 def _figures(ours: Point, theirs: Point) -> dict[str, Any]:
-    """Of the test clips, ours, and ours beside the CRNN's."""
+    """Of the test clips, ours, and ours beside the baseline's."""
     mine, its = ours.test, theirs.test
     delay, base_delay = common_delays(mine, its)
     return {
@@ -136,6 +114,7 @@ def _figures(ours: Point, theirs: Point) -> dict[str, Any]:
         if its.false_alarms_per_minute
         else math.nan,
         "validation_macro_f1": ours.validation.macro_f1,
+        "max_uncertainty": ours.max_uncertainty,
         "met": float(ours.met),
         "baseline_met": float(theirs.met),
     }
@@ -150,10 +129,10 @@ def _warning_auc(outputs: Mapping[str, Outputs]) -> float:
     before = max(WINDOWS) - 1
 
     def auc(window: int, part: str) -> float:
-        *given, truth = outputs[part]
+        given = outputs[part].alpha, outputs[part].beta
         alpha, beta = (torch.cat([tensor[:, :1].expand(-1, before, -1), tensor], 1) for tensor in given)
         head = make_head("umss-warning", pool="geometric", window=window)
-        return float(onset_auc(head.fuse(alpha, beta).score[:, before:], truth))
+        return float(onset_auc(head.fuse(alpha, beta).score[:, before:], outputs[part].truth))
 
     return auc(max(WINDOWS, key=lambda window: auc(window, "validation")), "test")
 

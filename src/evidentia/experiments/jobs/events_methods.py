@@ -10,6 +10,11 @@ from evidentia._support.errors import EvidentiaError
 # Windows and decays that are chosen from on validation clips, for heads that have them.
 WINDOWS = (1, 2, 3, 4, 6)
 DECAYS = (0.5, 0.8, 1.0)
+# A fusion of one segment is phase I, which has a row of its own.
+_FUSED = WINDOWS[1:]
+
+BASELINE = "crnn"
+VIDEO_BASELINE = "acar"
 
 
 class Method(NamedTuple):
@@ -19,8 +24,12 @@ class Method(NamedTuple):
     """Settings of `EventDetector`; methods whose settings are equal share the network."""
     head: str
     """A name of `evidentia.events.HEADS`."""
+    windows: tuple[int, ...] = ()
+    """What the window of the head is chosen from; none if it has no window."""
     sampled: bool = False
     """Whether the head's uncertainty is that of Monte Carlo dropout."""
+    baseline: str = BASELINE
+    """The method that it is held against."""
 
 
 # The same for all: 25 epochs, with augmentation.
@@ -28,22 +37,40 @@ _ALIKE: Mapping[str, Any] = {"preset": None, "augmentation": True}
 _PLAIN = {**_ALIKE, "loss": "sigmoid"}
 _BETA = {**_ALIKE, "loss": "beta"}
 
-BASELINE = "crnn"
-METHODS: dict[str, Method] = {
+SOUND_METHODS: dict[str, Method] = {
     BASELINE: Method(_PLAIN, "phase1"),
     "crnn-entropy": Method(_PLAIN, "entropy"),
     "crnn-epistemic": Method(_PLAIN, "epistemic", sampled=True),
     "crnn-aleatoric": Method(_PLAIN, "aleatoric", sampled=True),
     "conformer": Method({**_PLAIN, "network": "conformer"}, "phase1"),
     "dual-dnn": Method({**_PLAIN, "network": "dual-dnn"}, "phase1"),
-    "seed": Method(_BETA, "seed"),
+    "seed": Method(_BETA, "seed", WINDOWS),
     "mtenn-bce": Method({**_ALIKE, "loss": "bce"}, "phase1"),
     "mtenn-phase1": Method(_BETA, "phase1"),
-    "mtenn-bc": Method(_BETA, "bc"),
-    "mtenn-wbc": Method(_BETA, "wbc"),
-    "mtenn-umss": Method(_BETA, "umss"),
-    "early": Method({"preset": "early"}, "wbc"),
+    "mtenn-bc": Method(_BETA, "bc", _FUSED),
+    "mtenn-wbc": Method(_BETA, "wbc", _FUSED),
+    "mtenn-umss": Method(_BETA, "umss", WINDOWS),
+    "early": Method({"preset": "early"}, "wbc", WINDOWS),
 }
+
+_ACAR = {**_PLAIN, "network": "acar"}
+_ACAR_BETA = {**_BETA, "network": "acar"}
+
+VIDEO_METHODS: dict[str, Method] = {
+    name: method._replace(baseline=VIDEO_BASELINE)
+    for name, method in {
+        "slowfast": Method({**_PLAIN, "network": "slowfast"}, "phase1"),
+        "aia": Method({**_PLAIN, "network": "aia"}, "phase1"),
+        VIDEO_BASELINE: Method(_ACAR, "phase1"),
+        "acar-entropy": Method(_ACAR, "entropy"),
+        "acar-epistemic": Method(_ACAR, "epistemic", sampled=True),
+        "acar-aleatoric": Method(_ACAR, "aleatoric", sampled=True),
+        "acar-mtenn-wbc": Method(_ACAR_BETA, "wbc", _FUSED),
+        "acar-mtenn-umss": Method(_ACAR_BETA, "umss", WINDOWS),
+    }.items()
+}
+
+METHODS = {**SOUND_METHODS, **VIDEO_METHODS}
 
 
 def find_method(name: Any) -> Method:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -23,17 +25,16 @@ from torch import Tensor
 from evidentia._support.download import cache_folder
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
-from evidentia.events import Clip, EventDetector, beta_from_probability, make_head, make_network
+from evidentia.events import Clip, EventDetector, beta_from_probability, make_network
 from evidentia.events.data import load_clips
 from evidentia.events.dropout_samples import dropout_samples
 from evidentia.events.fitting import prepared
-from evidentia.events.fusion.filters import UncertaintyFilter
 from evidentia.events.training import train
 from evidentia.experiments.code_version import code_version
+from evidentia.opinions import BinomialOpinion, aleatoric, entropy, epistemic
 
 HELD_OUT = ("validation", "test")
-SAMPLED = ("epistemic", "aleatoric")
-PLAIN = "plain"
+_MEASURES = {"epistemic": epistemic, "aleatoric": aleatoric}
 _KIND = "outputs of an event network"
 _TRUTH = ("clip", "label", "onset", "offset", "lengths")
 
@@ -47,6 +48,22 @@ class Outputs(NamedTuple):
     """Evidence against."""
     truth: EventTruth
     """The events of the N clips."""
+    sampled: Mapping[str, Tensor] = MappingProxyType({})
+    """Epistemic and aleatoric uncertainty by name, shape `(N, T, K)`, if the evidence is the mean of samples."""
+
+    def uncertainty(self, measure: str) -> Tensor:
+        """An uncertainty of every segment and class in bits, shape `(N, T, K)`; `entropy` is always to be had."""
+        return (
+            entropy(BinomialOpinion.from_beta(self.alpha, self.beta)) if measure == "entropy" else self.sampled[measure]
+        )
+
+    def within(self, measure: str, limit: float) -> tuple[Tensor, Tensor]:
+        """Alpha and beta, with a probability of 0 wherever an uncertainty is not below a limit."""
+        if limit == math.inf:
+            return self.alpha, self.beta
+        settled = self.uncertainty(measure) < limit
+        never = beta_from_probability(torch.zeros_like(self.alpha))
+        return torch.where(settled, self.alpha, never[0]), torch.where(settled, self.beta, never[1])
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class Training:
         seed: of clips and training.
         clips: how many to train on; as many as the data have if None.
         held_out: how many to set thresholds on, and how many to test with.
-        data_root: the folder that ESC-50 is in, which changes nothing in the result.
+        data_root: the folder that the data are in, which changes nothing in the result.
     """
 
     settings: Mapping[str, Any]
@@ -83,28 +100,33 @@ class Training:
         return load_clips(self.data, name, count=count, seed=self.seed, data_root=self.data_root)
 
 
-def trained_outputs(training: Training, variant: str = PLAIN) -> dict[str, Outputs]:
+def trained_outputs(training: Training, sampled: bool = False) -> dict[str, Outputs]:
     """What a network says of the `validation` and `test` clips; it is trained if that has not been done yet.
 
     Args:
         training: which network.
-        variant: "plain", or "epistemic" or "aleatoric": probabilities of Monte Carlo dropout, 0 where that uncertainty
-            is above the filter's limit.
+        sampled: by Monte Carlo dropout: the mean of several passes, and the uncertainties that they show.
     """
-    folder = cache_folder() / "event-networks"
-    key = training.key
-    with _locked(folder / f"{key}.lock"):
-        if not _file(folder, key, variant).exists():
-            detector = _trained(training, folder / f"{key}.detector")
+    variant = "sampled" if sampled else "plain"
+    with _locked(_file(training, "lock")):
+        # The last part is written last: where it is, all are.
+        if not _file(training, variant, HELD_OUT[-1]).exists():
+            detector = _trained(training)
             for part in HELD_OUT:
                 clips = training.part(part)
-                found = _sampled(detector, clips, training.seed) if variant in SAMPLED else _plain(detector, clips)
-                for name, outputs in found.items():
-                    _save(_file(folder, key, name, part), outputs)
-    return {part: _load(_file(folder, key, variant, part)) for part in HELD_OUT}
+                found = _sampled(detector, clips, training.seed) if sampled else _plain(detector, clips)
+                _save(_file(training, variant, part), found)
+    return {part: _load(_file(training, variant, part)) for part in HELD_OUT}
 
 
-def _trained(training: Training, path: Path) -> EventDetector:
+def trained_detector(training: Training) -> EventDetector:
+    """The network itself, as a detector with settings of its own; trained if that has not been done yet."""
+    with _locked(_file(training, "lock")):
+        return _trained(training)
+
+
+def _trained(training: Training) -> EventDetector:
+    path = _file(training, "detector")
     if path.exists():
         return EventDetector.load(path)
     checkpoint = path.with_suffix(".checkpoint")
@@ -115,41 +137,37 @@ def _trained(training: Training, path: Path) -> EventDetector:
     return detector
 
 
-def _plain(detector: EventDetector, clips: Sequence[Clip]) -> dict[str, Outputs]:
+def _plain(detector: EventDetector, clips: Sequence[Clip]) -> Outputs:
     alpha, beta, _ = detector.beta(clips)
-    return {PLAIN: Outputs(alpha, beta, detector.truth(clips))}
+    return Outputs(alpha, beta, detector.truth(clips))
 
 
-def _sampled(detector: EventDetector, clips: Sequence[Clip], seed: int) -> dict[str, Outputs]:
+def _sampled(detector: EventDetector, clips: Sequence[Clip], seed: int) -> Outputs:
     truth, frames = detector.truth(clips), [detector.inputs_.frames(clip) for clip in clips]
     loss, activation = detector.settings.loss, detector.settings.activation
     samples = dropout_samples(detector.network_, frames, truth.lengths, loss=loss, activation=activation, seed=seed)
-    found = {}
-    for name in SAMPLED:
-        head = make_head(name)
-        assert isinstance(head, UncertaintyFilter)
-        fusion = head.fuse_samples(samples)
-        admitted = torch.where(fusion.score.isfinite(), samples.mean(0), 0.0)
-        found[name] = Outputs(*beta_from_probability(admitted), truth)
-    return found
+    both = torch.stack([1 - samples, samples], -1)
+    uncertainties = {name: measure(both) for name, measure in _MEASURES.items()}
+    return Outputs(*beta_from_probability(samples.mean(0)), truth, uncertainties)
 
 
-def _file(folder: Path, key: str, variant: str, part: str = HELD_OUT[-1]) -> Path:
-    """The last part is written last: where it is, all are."""
-    return folder / f"{key}.{variant}.{part}"
+def _file(training: Training, *what: str) -> Path:
+    return cache_folder() / "event-networks" / ".".join([training.key, *what])
 
 
 def _save(path: Path, outputs: Outputs) -> None:
     truth = outputs.truth
     tensors = {"alpha": outputs.alpha, "beta": outputs.beta, **{name: getattr(truth, name) for name in _TRUTH}}
-    save_tensors(path, _KIND, tensors, {"num_classes": truth.num_classes, "segment": truth.segment})
+    content = {"num_classes": truth.num_classes, "segment": truth.segment}
+    save_tensors(path, _KIND, {**tensors, **outputs.sampled}, content)
 
 
 def _load(path: Path) -> Outputs:
     tensors, content = load_tensors(path, _KIND)
     clip, label, onset, offset, lengths = (tensors[name] for name in _TRUTH)
     truth = EventTruth(clip, label, onset, offset, lengths, content["num_classes"], content["segment"])
-    return Outputs(tensors["alpha"], tensors["beta"], truth)
+    sampled = {name: tensors[name] for name in _MEASURES if name in tensors}
+    return Outputs(tensors["alpha"], tensors["beta"], truth, sampled)
 
 
 @contextmanager

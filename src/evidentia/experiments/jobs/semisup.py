@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
-from evidentia.semisup import SemiSupervisedClassifier, pool_kinds
+from evidentia.semisup import SemiSupervisedClassifier, load_pool, pool_kinds
 from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.tasks import robust_method, run_task, usual_norm
 
@@ -24,6 +25,14 @@ def semisup_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
         0.0
     """
     return dict(run_task(**configuration, seed=seed, progress=False).metrics())
+
+
+@DATA_CHECKS.register("semisup")
+def check_semisup_data(configurations: Iterable[Mapping[str, Any]], data_root: str | None) -> None:
+    """Load every pool once."""
+    kinds = {(each["data"], each.get("ood")): each.get("ratio") for each in configurations}
+    for (data, ood), ratio in kinds.items():
+        load_pool(data, ood, ratio, data_root=data_root)
 
 
 @CHECKS.register("semisup")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.experiments.studies import events, graphs, pools, times, uncertainty
+from evidentia.experiments.studies import digits, events, graphs, moons, pools, times, uncertainty
 from evidentia.experiments.study import Study
 from evidentia.experiments.study_file import load_study
 
-_ROOMS = (graphs, pools, uncertainty, events, times)
+_ROOMS = (digits, graphs, moons, pools, uncertainty, events, times)
 
 STUDIES: dict[str, Study] = {study.name: study for room in _ROOMS for study in room.STUDIES}
 

@@ -2,16 +2,18 @@
 
 The thesis' data sets are not free to have. Ours are soundscapes mixed from ESC-50: `domestic` stands beside DESED, and
 `alarm`, `liquid` and `engine` beside the subsets of AudioSet of these names, so published figures show a pattern to
-compare with, not a number to reach. There is no study of AVA: it needs features of the thesis' videos.
+compare with, not a number to reach. The study of AVA needs features of its videos, which users bring: see
+`evidentia.events.ava_clips` for where they belong, and why its delays are to be read with care.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from evidentia.events.ava_folder import AVA_SEGMENTS
 from evidentia.events.sounds import ESC50_SUBSETS
-from evidentia.experiments.jobs.events_methods import BASELINE, METHODS
-from evidentia.experiments.study import Beside, Comparison, Preset, Study
+from evidentia.experiments.jobs.events_methods import BASELINE, SOUND_METHODS, VIDEO_BASELINE, VIDEO_METHODS
+from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, Study
 
 Options = dict[str, dict[str, Any]]
 
@@ -30,12 +32,40 @@ AUDIO = Study(
     name="events-audio",
     title="Sound events: early F1 and delay",
     job="events",
-    axes={"data": _DATA, "method": list(METHODS)},
+    axes={"data": _DATA, "method": list(SOUND_METHODS)},
     metrics=[*_FIGURES, *_TARGETS, "onset_auc"],
     beside=Beside(table="events-audio", row="{data}/{method}", names=_NAMES, runs=_RUNS),
     compare=Comparison(axis="method", against=BASELINE, metrics=["macro_f1", "at_delay.macro_f1"]),
+    pictures=Pictures(keep={"data": ["domestic"], "method": [BASELINE, "mtenn-wbc", "early"]}),
     presets={
         "quick": Preset(seeds=2, keep={"data": ["domestic"], "method": ["crnn", "mtenn-wbc", "early"]}, fixed=_QUICK),
+        "full": Preset(seeds=5),
+    },
+)
+
+VIDEO = Study(
+    name="events-video",
+    title="Actions in video, by features of clips of three seconds: early F1 and delay",
+    job="events",
+    axes={"data": [f"ava-{length}" for length in AVA_SEGMENTS], "method": list(VIDEO_METHODS)},
+    metrics=_FIGURES,
+    beside=Beside(
+        table="events-video",
+        row="{data}/{method}",
+        names={
+            "method": {name: name.removeprefix("acar-") for name in VIDEO_METHODS if "mtenn" in name},
+            "metric": _NAMES["metric"],
+        },
+        runs=_RUNS,
+    ),
+    compare=Comparison(axis="method", against=VIDEO_BASELINE, metrics=["macro_f1"]),
+    presets={
+        "quick": Preset(
+            seeds=2,
+            keep={"data": ["ava-0.3s"], "method": ["acar", "acar-mtenn-wbc", "acar-mtenn-umss"]},
+            # Heads over features are small, and clips of few segments: there can be more of them.
+            fixed={"clips": 2000, "held_out": 500, "epochs": 8},
+        ),
         "full": Preset(seeds=5),
     },
 )
@@ -82,10 +112,10 @@ INFERENCE = Study(
     name="events-inference",
     title="Time of a segment of a live stream, networks of DCASE size, in milliseconds",
     job="events-time",
-    axes={"data": {"desed": {}}, "method": [m for m in METHODS if m not in ("mtenn-bce", "early")]},
+    axes={"data": {"desed": {}}, "method": [m for m in SOUND_METHODS if m not in ("mtenn-bce", "early")]},
     metrics=["inference"],
     beside=Beside(table="events-inference", row="{data}/{method}"),
     presets={"quick": Preset(seeds=3, fixed={"segments": 100}), "full": Preset(seeds=5, fixed={"segments": 600})},
 )
 
-STUDIES = (AUDIO, ABLATION, THRESHOLD, WINDOW, INFERENCE)
+STUDIES = (AUDIO, VIDEO, ABLATION, THRESHOLD, WINDOW, INFERENCE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evidentia.experiments.study import Beside, Comparison, Preset, Study
+from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, Study
 
 GRAPHS = ["cora", "citeseer", "pubmed", "photo", "computers", "physics"]
 # The thesis' method, the rivals of its main tables, and ours for unknown classes, of which it has no figure.
@@ -31,6 +31,7 @@ MISCLASSIFICATION = Study(
         "quick": Preset(seeds=3, keep={"data": _CITATION, "method": ["s-bgcn-t-k", "drop-gcn", "gcn"]}),
         "full": Preset(seeds=10),
     },
+    pictures=Pictures(keep={"data": ["cora"], "method": ["s-bgcn-t-k"]}),
 )
 
 OOD = Study(
@@ -47,6 +48,7 @@ OOD = Study(
         "quick": Preset(seeds=3, keep={"data": _CITATION, "method": ["s-bgcn-t-k", "gcn", OURS]}),
         "full": Preset(seeds=10),
     },
+    pictures=Pictures(keep={"data": ["cora"], "method": ["s-bgcn-t-k", OURS]}),
 )
 
 ABLATION = Study(

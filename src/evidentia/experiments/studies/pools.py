@@ -1,4 +1,4 @@
-"""Chapter 3: training on a pool with samples of no class.
+"""Chapter 3: training on a pool of pictures with samples of no class.
 
 Methods are those of the thesis, the rivals that it names, and beside them the controls and our own.
 """
@@ -7,26 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidentia.experiments.study import Beside, Comparison, Preset, PresetName, Study
+from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, PresetName, Study
 from evidentia.semisup.tasks import CONTROLS
 
 Options = dict[str, dict[str, Any]]
 
 OURS = "by uncertainty"
-_RATIOS: Options = {f"{percent}": {"ratio": percent / 100} for percent in (25, 50, 75)}
+RATIOS: Options = {f"{percent}": {"ratio": percent / 100} for percent in (25, 50, 75)}
 # Where the thesis does not tell R-Meta from R-IFT ("ours"), R-Meta stands for both.
 _CRW = {"robust": "meta", "robust_options": {"clusters": 20}}
 _L1 = {"robust": "meta", "robust_options": {"clusters": None, "regulariser": {"l1": 1e-7}}}
 _PLAIN = {"robust": "none", "norm": "batch", "passes": "separate"}
-_METHODS: Options = {
-    "supervised": CONTROLS["supervised"],
-    "no BN": CONTROLS["no BN"],
-    "separate BN": CONTROLS["separate BN"],
-    "frozen BN": CONTROLS["frozen BN"],
-    "R-Meta": {"robust": "meta"},
-    "R-IFT": {"robust": "ift"},
-    OURS: {"robust": "uncertainty"},
-}
 _PICTURES: Options = {
     "none": _PLAIN,
     "l2rw": {"robust": "l2rw"},
@@ -40,68 +31,6 @@ _PICTURES: Options = {
 _NAMES = {"ours, L1": "ours-l1", "ours, CRW": "ours-crw"}
 _FULL = {"preset": "thesis"}
 
-MOONS = Study(
-    name="semisup-moons",
-    title="Two moons with a dirty pool",
-    job="semisup",
-    fixed={"data": "two-moons", "objective": "vat"},
-    axes={"ood": ["faraway", "boundary"], "method": _METHODS, "ratio": _RATIOS},
-    metrics=["accuracy"],
-    unit="%",
-    beside=Beside(
-        table="semisup-moons",
-        row="{ood}/{method}",
-        column="accuracy.{ratio}",
-        names={
-            "method": {
-                "no BN": "none/none",
-                "separate BN": "none/batch",
-                "frozen BN": "none/frozen",
-                "R-Meta": "meta",
-                "R-IFT": "ift",
-            }
-        },
-        runs=10,
-    ),
-    compare=Comparison(axis="method", against="separate BN"),
-    presets={"quick": Preset(seeds=3, keep={"ratio": ["50"]}), "full": Preset(seeds=10)},
-)
-
-MOONS_CONTROLS = Study(
-    name="semisup-moons-controls",
-    title="Two moons: every treatment of batch norm, ours, and weights that know the truth",
-    job="semisup",
-    fixed={"data": "two-moons", "objective": "pi-model", "ood": "faraway", "updates": 500},
-    axes={
-        "method": {
-            **{name: CONTROLS[name] for name in ("separate BN", "concatenated BN", "no BN")},
-            OURS: {"robust": "uncertainty"},
-            "oracle": CONTROLS["oracle"],
-        },
-        "ratio": _RATIOS,
-    },
-    metrics=["accuracy"],
-    unit="%",
-    compare=Comparison(axis="method", against="no BN"),
-    presets={"quick": Preset(seeds=3), "full": Preset(seeds=10)},
-)
-
-MOONS_P = Study(
-    name="semisup-moons-p",
-    title="Two moons: terms of the Neumann series",
-    job="semisup",
-    fixed={"data": "two-moons", "objective": "vat", "robust": "ift", "ratio": 0.5},
-    axes={
-        "ood": ["faraway", "boundary"],
-        "P": {f"{terms}": {"robust_options": {"terms": terms}} for terms in (1, 5, 10)},
-    },
-    metrics=["accuracy"],
-    unit="%",
-    beside=Beside(table="semisup-moons-p", row="{ood}/ift/p-{P}", column="accuracy.50", runs=10),
-    compare=Comparison(axis="P", against="1"),
-    presets={"quick": Preset(seeds=3), "full": Preset(seeds=10)},
-)
-
 MNIST = Study(
     name="semisup-mnist",
     title="MNIST with faraway, boundary and mixed OOD",
@@ -111,7 +40,7 @@ MNIST = Study(
         "objective": ["vat", "pi-model", "mean-teacher", "pseudo-label"],
         "ood": {"faraway": {"ood": "fashion"}, "boundary": {"ood": "mean"}, "mixed": {"ood": "mixed"}},
         "method": {**_PICTURES, "R-IFT": {"robust": "ift"}, "no BN": CONTROLS["no BN"]},
-        "ratio": _RATIOS,
+        "ratio": RATIOS,
     },
     metrics=["accuracy"],
     unit="%",
@@ -129,13 +58,87 @@ MNIST = Study(
         ),
         "full": Preset(seeds=5, fixed=_FULL),
     },
+    # As short as in the quick preset, and noted often enough for a curve.
+    pictures=Pictures(
+        keep={"objective": ["vat"], "ood": ["faraway"], "method": ["ours, CRW", OURS], "ratio": ["50"]},
+        fixed={"preset": "quick", "updates": 200, "block": 10},
+    ),
 )
+
+# The objectives that a clean pool helps most, and one that looks for the worst change of a sample.
+_OBJECTIVES = ["vat", "mean-teacher", "fixmatch"]
+_BATCH_NORMS = {name: CONTROLS[name] for name in ("no BN", "concatenated BN", "separate BN", "frozen BN")}
+# A discriminator is trained before the network: plain training has time for so many updates meanwhile.
+_MATCHED_UPDATES = 1500
+
+MNIST_CONTROLS = Study(
+    name="semisup-mnist-controls",
+    title="MNIST with every kind of OOD: rivals, controls, ours, and weights that know the truth",
+    job="semisup",
+    fixed={"data": "mnist", "updates": 1000},
+    axes={
+        "objective": _OBJECTIVES,
+        "ood": ["fashion", "emnist", "mean", "mixed"],
+        "ratio": RATIOS,
+        "method": {
+            **_BATCH_NORMS,
+            "compute-matched": {**CONTROLS["concatenated BN"], "updates": _MATCHED_UPDATES},
+            **{name: {"robust": name} for name in ("l2rw", "mwn", "ds3l", "uasd")},
+            "R-Meta": {"robust": "meta"},
+            "R-IFT": {"robust": "ift"},
+            OURS: {"robust": "uncertainty"},
+            "oracle": CONTROLS["oracle"],
+        },
+    },
+    metrics=["accuracy"],
+    unit="%",
+    compare=Comparison(axis="method", against="concatenated BN"),
+    presets={
+        "quick": Preset(
+            seeds=2,
+            keep={
+                "objective": ["fixmatch"],
+                "ood": ["mean"],
+                "ratio": ["75"],
+                "method": ["concatenated BN", "R-Meta", OURS, "oracle"],
+            },
+            fixed={"updates": 200},
+        ),
+        "full": Preset(seeds=5),
+    },
+)
+
+MNIST_CLEAN = Study(
+    name="semisup-mnist-clean",
+    title="MNIST with a clean pool: what ours costs where nothing is wrong",
+    job="semisup",
+    fixed={"data": "mnist", "updates": 1000},
+    axes={
+        "objective": _OBJECTIVES,
+        "method": {"supervised": CONTROLS["supervised"], **_BATCH_NORMS, OURS: {"robust": "uncertainty"}},
+    },
+    metrics=["accuracy"],
+    unit="%",
+    compare=Comparison(axis="method", against="concatenated BN"),
+    presets={
+        "quick": Preset(
+            seeds=2,
+            keep={"objective": ["fixmatch"], "method": ["supervised", "concatenated BN", OURS]},
+            fixed={"updates": 200},
+        ),
+        "full": Preset(seeds=5),
+    },
+)
+
+
+# Small batches: as many updates as are needed to learn something, in a minute of one core.
+_SHORT = {"updates": 250, "labeled_batch": 32, "unlabeled_batch": 32}
 
 
 def _photographs(**keep: list[str]) -> dict[PresetName, Preset]:
     """A few updates of a few cells, and all of them for as long as in the thesis."""
     return {
-        "quick": Preset(seeds=2, keep={**keep, "ratio": ["50"]}, fixed={"updates": 60}),
+        "quick": Preset(seeds=2, keep={**keep, "ratio": ["50"]}, fixed=_SHORT),
         "full": Preset(seeds=5, fixed={**_FULL, "updates": 500_000}),
     }
 
@@ -145,7 +148,7 @@ CIFAR10 = Study(
     title="CIFAR-10: six classes, four held out",
     job="semisup",
     fixed={"data": "cifar10", "ood": "held-out"},
-    axes={"objective": ["vat", "mean-teacher", "pi-model", "pseudo-label"], "method": _PICTURES, "ratio": _RATIOS},
+    axes={"objective": ["vat", "mean-teacher", "pi-model", "pseudo-label"], "method": _PICTURES, "ratio": RATIOS},
     metrics=["accuracy"],
     unit="%",
     compare=Comparison(axis="method", against="none"),
@@ -160,7 +163,7 @@ CIFAR100 = Study(
     axes={
         "objective": ["mean-teacher", "pi-model"],
         "method": {name: _PICTURES[name] for name in ("ds3l", "ours, L1", "ours, CRW", OURS)},
-        "ratio": _RATIOS,
+        "ratio": RATIOS,
     },
     metrics=["accuracy"],
     unit="%",
@@ -180,7 +183,7 @@ SVHN = Study(
     title="SVHN: digits 0 to 4, the others held out",
     job="semisup",
     fixed={"data": "svhn", "objective": "vat", "ood": "held-out"},
-    axes={"method": _PICTURES, "ratio": _RATIOS},
+    axes={"method": _PICTURES, "ratio": RATIOS},
     metrics=["accuracy"],
     unit="%",
     beside=Beside(
@@ -224,4 +227,4 @@ VALIDATION_SIZE = Study(
     },
 )
 
-STUDIES = (MOONS, MOONS_CONTROLS, MOONS_P, MNIST, CIFAR10, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)
+STUDIES = (MNIST, MNIST_CONTROLS, MNIST_CLEAN, CIFAR10, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)

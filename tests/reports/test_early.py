@@ -1,0 +1,48 @@
+"""F1 over delay: the best of all thresholds up to a delay."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import pytest
+import torch
+
+from evidentia import EvidentiaError
+from evidentia.evaluation import EarlyCurve, EventTruth, early_curve, early_scores
+from evidentia.reports import plot_f1_delay
+
+# Two clips with an event each from the second segment on, of 0.1 s; the first is called wrongly at low thresholds.
+SCORES = torch.tensor([[[0.3], [0.2], [0.9], [0.9]], [[0.0], [0.2], [0.4], [0.6]]])
+TRUTH = EventTruth.from_activity(torch.tensor([[[0], [1], [1], [1]]] * 2), segment=0.1)
+
+
+def curve() -> EarlyCurve:
+    return early_curve(SCORES, TRUTH, [0.1, 0.35, 0.5, 0.7, 2.0])
+
+
+def test_a_line_is_the_largest_f1_up_to_each_delay() -> None:
+    ax = plot_f1_delay({"one": curve(), "two": curve()})
+    one, two = ax.get_lines()
+    delays, best = one.get_xdata(), one.get_ydata()
+    assert list(delays) == sorted(delays)
+    assert list(best) == sorted(best)
+    found = curve()
+    for delay, f1 in zip(found.delay.tolist(), found.macro_f1.tolist(), strict=True):
+        if isfinite(delay):
+            assert max(y for x, y in zip(delays, best, strict=True) if x <= delay) >= f1
+    # At a threshold of 2 nothing is called.
+    assert len(delays) == 4
+    assert (one.get_linestyle(), one.get_color()) != (two.get_linestyle(), two.get_color())
+
+
+def test_the_threshold_in_use_is_marked() -> None:
+    scores = early_scores(SCORES > 0.35, TRUTH)
+    ax = plot_f1_delay({"one": curve()}, {"one": scores}, title="early")
+    mark = ax.get_lines()[1]
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (scores.delay, scores.macro_f1)
+    assert ax.get_title() == "early"
+
+
+def test_without_a_curve_there_is_nothing_to_draw() -> None:
+    with pytest.raises(EvidentiaError, match="at least one method"):
+        plot_f1_delay({})
