@@ -9,7 +9,7 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EventTruth, early_curve, early_scores
-from evidentia.reports import plot_f1_delay
+from evidentia.reports import plot_classes, plot_f1_delay
 
 # Two clips with an event each from the second segment on, of 0.1 s; the first is called wrongly at low thresholds.
 SCORES = torch.tensor([[[0.3], [0.2], [0.9], [0.9]], [[0.0], [0.2], [0.4], [0.6]]])
@@ -46,3 +46,18 @@ def test_the_threshold_in_use_is_marked() -> None:
 def test_without_a_curve_there_is_nothing_to_draw() -> None:
     with pytest.raises(EvidentiaError, match="at least one method"):
         plot_f1_delay({})
+
+
+def test_every_class_has_a_bar_of_every_method() -> None:
+    truth = EventTruth.from_activity(torch.tensor([[[0, 1], [1, 1]], [[1, 0], [1, 0]]]), segment=0.1)
+    calls = torch.tensor([[[0, 0], [1, 0]], [[0, 0], [0, 0]]])
+    scores = {"one": early_scores(calls, truth), "two": early_scores(torch.ones_like(calls), truth)}
+    for ax, values in zip(plot_classes(scores, ["dog", "bell"]).axes, ("f1", "class_delay"), strict=True):
+        bars = [bar.get_width() for bar in ax.patches]
+        # Where there is no hit, there is no delay.
+        assert bars == [value for each in scores.values() for value in getattr(each, values).nan_to_num(0).tolist()]
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["dog", "bell"]
+        heights = [bar.get_y() for bar in ax.patches]
+        assert heights[0] > heights[2] > heights[1] > heights[3]
+    with pytest.raises(EvidentiaError, match="at least one method"):
+        plot_classes({}, ["dog"])

@@ -114,15 +114,17 @@ def test_methods_of_events_share_a_curve_and_the_last_shows_a_clip(
     )  # fmt: skip
     made = drawn(study)
     assert made.failures == []
-    (curves, _), (clip, (picture,)) = made.groups
+    (curves, _), (bars, _), (clip, (picture,)) = made.groups
     ((draw, _),) = curves.drawings
     lines = [line for line in draw().axes[0].get_lines() if line.get_drawstyle() == "steps-post"]
     assert [line.get_label() for line in lines] == ["crnn-entropy", "mtenn-wbc"]
+    f1, _ = bars.drawings[0][0]().axes
+    assert len(f1.patches) == 2 * len(f1.get_yticklabels())
     assert clip.drawings[0][1].endswith("after fusion: mtenn-wbc.")
     assert picture.wide
     # What a filter leaves is no network's opinion, so that there is no clip to show.
     only = study.model_copy(update={"pictures": Pictures(keep={"method": ["crnn-entropy"]})})
-    assert [group.heading for group, _ in drawn(only).groups] == ["F1 over delay"]
+    assert [group.heading for group, _ in drawn(only).groups] == ["F1 over delay", "Class by class"]
 
 
 def test_what_cannot_be_trained_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:

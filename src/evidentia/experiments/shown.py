@@ -56,12 +56,14 @@ class ShownDetector:
     Attributes:
         curve: over all thresholds.
         chosen: at the threshold in use.
+        labels: the classes.
         detector: the network with that head; None for methods that filter what it says before the head decides.
         clip: the test clip with the most events.
     """
 
     curve: EarlyCurve
     chosen: EarlyScores
+    labels: tuple[str, ...]
     detector: EventDetector | None
     clip: Clip
 
@@ -73,11 +75,13 @@ def shown_detector(configuration: Mapping[str, Any], seed: int) -> ShownDetector
     outputs = trained_outputs(training, method.sampled)
     choose = chosen_point if configuration.get("calibrated", True) else own_point
     point, tested = choose(method, outputs, fixed), outputs["test"]
+    detector = trained_detector(training)
     score = point.head.fuse(*tested.within(method.head, point.max_uncertainty)).score
     return ShownDetector(
         early_curve(score, tested.truth, _levels(score, tested.truth)),
         point.test,
-        _with_head(trained_detector(training), point.head) if point.head.name == method.head else None,
+        tuple(detector.labels_),
+        _with_head(detector, point.head) if point.head.name == method.head else None,
         max(training.part("test"), key=lambda clip: len(clip.events)),
     )
 

@@ -7,7 +7,7 @@ Every plot is a function that draws on the axes it is given, or on a figure of i
 """
 
 from evidentia.reports.curves import plot_precision_recall, plot_risk_coverage, plot_roc
-from evidentia.reports.early import plot_f1_delay
+from evidentia.reports.early import plot_classes, plot_f1_delay
 from evidentia.reports.embedding import plot_embedding
 from evidentia.reports.events import clip_picture
 from evidentia.reports.gallery import plot_images
@@ -36,6 +36,7 @@ __all__ = [
     "graph_pictures",
     "new_axes",
     "new_figure",
+    "plot_classes",
     "plot_embedding",
     "plot_f1_delay",
     "plot_histograms",

@@ -1,19 +1,21 @@
-"""How early and how right: F1 over delay, over all thresholds."""
+"""How early and how right: F1 over delay, over all thresholds; and both, class by class."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores
-from evidentia.reports.style import add_legend, colour, label_axes, new_axes, paper
+from evidentia.reports.style import add_legend, colour, label_axes, new_axes, new_figure, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = "os^DvPX*"
+_HATCHES = ("", "//", "..", "xx")
 
 
 def plot_f1_delay(
@@ -59,3 +61,38 @@ def plot_f1_delay(
     # Lines rise to the right.
     add_legend(ax, "lower right")
     return ax
+
+
+def plot_classes(chosen: Mapping[str, EarlyScores], labels: Sequence[str]) -> Figure:
+    """Draw F1 and mean delay of every class, a bar a method; there is none where nothing was counted.
+
+    Args:
+        chosen: the scores by the name of the method.
+        labels: the classes.
+
+    Example:
+        >>> from evidentia.evaluation import EventTruth, early_scores
+        >>> truth = EventTruth.from_activity([[[0], [1], [1], [1]]], segment=0.1)
+        >>> figure = plot_classes({"a head": early_scores([[[0], [0], [1], [1]]], truth)}, ["dog"])
+        >>> [round(float(ax.patches[0].get_width()), 2) for ax in figure.axes]
+        [1.0, 0.2]
+    """
+    if not chosen:
+        raise EvidentiaError("bars of classes need the scores of at least one method, got none")
+    thickness = 0.8 / len(chosen)
+    figure, axes = new_figure(columns=2, width=9.6, height=1.2 + len(labels) * max(0.3, 0.18 * len(chosen)))
+    for ax, name in zip(axes, ("F1", "mean delay of hits, s"), strict=True):
+        for index, (method, scores) in enumerate(chosen.items()):
+            values = scores.f1 if name == "F1" else scores.class_delay
+            # The first method and the first class stand at the top.
+            places = [-row - 0.4 + thickness * (len(chosen) - index - 0.5) for row in range(len(labels))]
+            look: dict[str, Any] = {
+                "color": colour(index),
+                "hatch": _HATCHES[index % len(_HATCHES)],
+                "edgecolor": paper(),
+            }
+            ax.barh(places, values.nan_to_num(0).tolist(), thickness, label=method, **look)
+        ax.set_yticks([-row for row in range(len(labels))], labels)
+        label_axes(ax, name, "")
+    add_legend(axes[1], "lower right")
+    return figure

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evidentia.experiments.shown import ShownDetector, shown_detector
-from evidentia.reports.early import plot_f1_delay
+from evidentia.reports.early import plot_classes, plot_f1_delay
 from evidentia.reports.events import clip_picture
 from evidentia.reports.pictures.registry import PICTURES, Group, NetworkPictures
 from evidentia.reports.style import new_figure
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @PICTURES.register("events")
 class EventsPictures(NetworkPictures[ShownDetector]):
-    """F1 over delay of all methods together, and a clip through the last of them."""
+    """F1 over delay and class by class of all methods together, and a clip through the last of them."""
 
     def train(self, configuration: Mapping[str, Any], seed: int) -> ShownDetector:
         """Take the network from where the study keeps it, or train it."""
         return shown_detector(configuration, seed)
 
     def groups(self, trained: Mapping[str, ShownDetector]) -> list[Group]:
-        """The curves of all, and the clip."""
+        """The curves and the bars of all, and the clip."""
         groups = [
             Group(
                 "F1 over delay",
@@ -35,6 +35,13 @@ class EventsPictures(NetworkPictures[ShownDetector]):
                 [(partial(_draw_curves, trained), f"Macro F1 over delay: {'; '.join(trained)}.")],
             )
         ]
+        groups.append(
+            Group(
+                "Class by class",
+                "At the threshold in use, F1 and the mean delay of what was hit.",
+                [(partial(_draw_classes, trained), f"F1 and delay of every class: {'; '.join(trained)}.")],
+            )
+        )
         name, last = list(trained.items())[-1]
         if last.detector is not None:
             caption = (
@@ -50,3 +57,8 @@ def _draw_curves(trained: Mapping[str, ShownDetector]) -> Figure:
     curves = {name: shown.curve for name, shown in trained.items()}
     plot_f1_delay(curves, {name: shown.chosen for name, shown in trained.items()}, ax)
     return figure
+
+
+def _draw_classes(trained: Mapping[str, ShownDetector]) -> Figure:
+    labels = next(iter(trained.values())).labels
+    return plot_classes({name: shown.chosen for name, shown in trained.items()}, labels)
