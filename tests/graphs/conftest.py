@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import pickle
 import sys
 from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
+from python2_pickles import python2_pickle
 from scipy import sparse
 
 
@@ -19,28 +19,6 @@ from scipy import sparse
 def files() -> ModuleType:
     """The functions of this module, which test modules cannot import."""
     return sys.modules[__name__]
-
-
-class _Python2Pickler(pickle._Pickler):  # type: ignore[misc]  # the pickler in Python, whose parts can be replaced
-    """Writes bytes as Python 2 wrote its strings, and the names that numpy and scipy had then."""
-
-    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
-
-    def save_bytes(self, value: bytes) -> None:
-        self.write(pickle.BINSTRING + len(value).to_bytes(4, "little") + value)
-        self.memoize(value)
-
-    dispatch[bytes] = save_bytes
-
-
-def python2_pickle(value: Any) -> bytes:
-    out = io.BytesIO()
-    _Python2Pickler(out, protocol=2).dump(value)
-    modern = ((b"numpy._core.multiarray", b"numpy.core.multiarray"), (b"scipy.sparse._csr", b"scipy.sparse.csr"))
-    payload = out.getvalue()
-    for new, old in modern:
-        payload = payload.replace(b"c" + new + b"\n", b"c" + old + b"\n")
-    return payload
 
 
 def planetoid_parts(seed: int = 0, train: int = 6, other: int = 9, test: int = 5, classes: int = 3) -> dict[str, Any]:

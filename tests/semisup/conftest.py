@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
-import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
+from python2_pickles import python2_pickle
 from scipy.io import savemat
 
 IDX = ("images-idx3-ubyte", "labels-idx1-ubyte")
@@ -21,24 +21,6 @@ IDX = ("images-idx3-ubyte", "labels-idx1-ubyte")
 def image_files() -> ModuleType:
     """The functions of this module, which test modules cannot import."""
     return sys.modules[__name__]
-
-
-class _Python2Pickler(pickle._Pickler):  # type: ignore[misc]  # the pickler in Python, whose parts can be replaced
-    """Writes bytes as Python 2 wrote its strings; CIFAR's files are of that kind."""
-
-    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
-
-    def save_bytes(self, value: bytes) -> None:
-        self.write(pickle.BINSTRING + len(value).to_bytes(4, "little") + value)
-        self.memoize(value)
-
-    dispatch[bytes] = save_bytes
-
-
-def python2_pickle(value: Any) -> bytes:
-    out = io.BytesIO()
-    _Python2Pickler(out, protocol=2).dump(value)
-    return out.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
 
 
 def images(size: int, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
