@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import sys
+import types
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -48,11 +52,43 @@ def edges_of(part):
     return part.node_ids[part.edge_index]
 
 
-@given(problems())
-def test_what_is_drawn(problem):
+def neighbor_sample(starts, neighbours, seeds, fanouts, csc=False, return_edge_id=True):
+    """What pyg-lib's sampler of this name promises, one node after the other."""
+    assert csc
+    assert not return_edge_id
+    nodes, sources, targets, by_hop, first = seeds.tolist(), [], [], [len(seeds)], 0
+    for fanout in fanouts:
+        last = len(nodes)
+        for place in range(first, last):
+            known = neighbours[starts[nodes[place]] : starts[nodes[place] + 1]]
+            for node in known[torch.randperm(len(known))][: fanout if fanout >= 0 else None].tolist():
+                if node not in nodes:
+                    nodes.append(node)
+                sources.append(nodes.index(node))
+                targets.append(place)
+        first = last
+        by_hop.append(len(nodes) - last)
+    return torch.tensor(sources).long(), torch.tensor(targets).long(), torch.tensor(nodes), None, by_hop, []
+
+
+@pytest.fixture(params=[False, True], ids=["ours", "pyg-lib"], scope="module")
+def sampler_of(request):
+    """Makes samplers, with pyg-lib or without it; where it is not installed, what stands in for it."""
+    library = types.ModuleType("pyg_lib.sampler")
+    library.neighbor_sample = neighbor_sample
+    found = {"pyg_lib": types.ModuleType("pyg_lib"), "pyg_lib.sampler": library}
+    if request.param and importlib.util.find_spec("pyg_lib"):
+        found = {}
+    with mock.patch.dict(sys.modules, found if request.param else {"pyg_lib.sampler": None}):
+        assert (NeighbourSampler(ring(8), 8)._compiled is not None) == request.param
+        yield NeighbourSampler
+
+
+@given(problem=problems())
+def test_what_is_drawn(sampler_of, problem):
     """Nodes once, seeds first; edges once, all of the graph; as many neighbours as the fanout or the degree allows."""
     edge_index, num_nodes, fanouts, seeds = problem
-    part = NeighbourSampler(edge_index, num_nodes, fanouts).sample(seeds)
+    part = sampler_of(edge_index, num_nodes, fanouts).sample(seeds)
     neighbours = in_neighbours(edge_index, num_nodes)
     assert torch.equal(part.node_ids[: part.num_seeds], seeds)
     assert part.num_seeds == len(seeds) == part.num_nodes_by_hop[0]
@@ -106,11 +142,11 @@ def test_neighbours_are_drawn_evenly_and_apart():
     assert abs(together) < 4 / np.sqrt(batches * width)
 
 
-def test_draws_depend_on_seed_epoch_and_batch_alone():
+def test_draws_depend_on_seed_epoch_and_batch_alone(sampler_of):
     edge_index, seeds = ring(1000), torch.arange(0, 1000, 7)
 
     def draw(seed=0, **which):
-        sampler = NeighbourSampler(edge_index, 1000, (2, 3), seed)
+        sampler = sampler_of(edge_index, 1000, (2, 3), seed)
         sampler.sample(seeds, epoch=9)  # earlier calls leave no trace
         return edges_of(sampler.sample(seeds, **which))
 

@@ -3,13 +3,16 @@ r"""Small subgraphs around a few nodes, for training on graphs too large to be p
 From every seed node some of its in-neighbours are drawn, from each of those some of theirs, and so on, one *fanout* a
 layer of the network (GraphSAGE: Hamilton et al., 2017). The draw is uniform over subsets, without replacement: among d
 neighbours, each of the $\binom{d}{f}$ sets of f is as likely as any other.
+
+Where pyg-lib is installed, which is not to be had from PyPI, its compiled sampler draws; the draws of the two differ.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,11 +73,14 @@ class NeighbourSampler:
         self.seed = read_count(seed, "seed", least=0)
         source, target = read_edges(edge_index, self.num_nodes)
         self._lists = neighbour_lists(target, source, self.num_nodes, both_ways=False)
+        self._compiled = _compiled_sampler()
 
     def sample(self, seed_nodes: Tensor, *, epoch: int = 0, batch: int = 0) -> SampledSubgraph:
         """Draw around `seed_nodes`, a flat tensor of distinct node numbers."""
         nodes = read_nodes(seed_nodes, "seed_nodes", self.num_nodes)
         generator = self._generator(epoch, 1 + read_count(batch, "batch", least=0))
+        if self._compiled is not None:
+            return self._sample_compiled(self._compiled, nodes, generator)
         by_hop = [nodes.size]
         # Where a node stands in the subgraph. Only the entries of nodes just written are ever read, so that nothing
         # needs to be set up in advance, which would take longer than a draw.
@@ -89,6 +95,24 @@ class NeighbourSampler:
             by_hop.append(nodes.size - first_new - counts.size)
         edges = np.stack([np.concatenate([*ends, np.empty(0, np.int64)]) for ends in (sources, targets)])
         return SampledSubgraph(torch.from_numpy(nodes), torch.from_numpy(edges), by_hop[0], tuple(by_hop))
+
+    @cached_property
+    def _arrays(self) -> tuple[Tensor, Tensor]:
+        """Where each node's in-neighbours begin, and these, as pyg-lib wants them."""
+        starts, neighbours = (
+            torch.from_numpy(array.astype(np.int64)) for array in (self._lists.starts, self._lists.neighbours)
+        )
+        return starts, neighbours
+
+    def _sample_compiled(
+        self, compiled: Callable[..., Any], nodes: IntArray, generator: np.random.Generator
+    ) -> SampledSubgraph:
+        with torch.random.fork_rng(devices=[]):
+            # pyg-lib draws by the global generator.
+            torch.manual_seed(int(generator.integers(2**63)))
+            found = compiled(*self._arrays, torch.from_numpy(nodes), list(self.fanouts), csc=True, return_edge_id=False)
+        sources, targets, node_ids, _, by_hop, _ = found
+        return SampledSubgraph(node_ids, torch.stack([sources, targets]), nodes.size, tuple(by_hop))
 
     def batches(
         self, nodes: Tensor, batch_size: int, *, epoch: int = 0, shuffle: bool = True
@@ -129,6 +153,15 @@ class NeighbourSampler:
             ends = np.cumsum(counts)[crowded]
             positions[ends[:, None] - np.arange(fanout, 0, -1)] = first[crowded, None] + chosen
         return self._lists.neighbours[positions].astype(np.int64), counts
+
+
+def _compiled_sampler() -> Callable[..., Any] | None:
+    try:
+        from pyg_lib.sampler import neighbor_sample
+    except ImportError:
+        return None
+    sampler: Callable[..., Any] = neighbor_sample
+    return sampler
 
 
 def distinct_below(sizes: IntArray, count: int, generator: np.random.Generator) -> IntArray:
