@@ -28,3 +28,12 @@ def test_gradients_are_differences() -> None:
     x = torch.randn(2, 4, 2, dtype=torch.float64, requires_grad=True)
     first = torch.randn(1, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda *inputs: run_gru(gru, *inputs), (x, first))
+
+
+def test_under_autocast_it_is_the_gru_itself() -> None:
+    gru, x, first = nn.GRU(3, 5, batch_first=True), torch.randn(2, 4, 3), torch.zeros(1, 2, 5)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = run_gru(gru, x, first), gru(x, first)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)

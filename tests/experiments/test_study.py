@@ -94,6 +94,15 @@ def test_networks_for_pictures_are_of_any_cell_with_the_options_of_the_preset(tm
         wrong.check_shown()
 
 
+def test_pictures_cannot_fix_what_an_axis_sets_for_them() -> None:
+    axes = {"epochs": [5, 10], "method": {"gcn": {}, "wide": {"hidden": 64}}}
+    with pytest.raises(EvidentiaError, match="pictures fixes epochs, which the axis epochs sets for 5"):
+        Study(**GOOD, axes=axes, pictures=Pictures(fixed={"epochs": 2}))
+    with pytest.raises(EvidentiaError, match="pictures fixes hidden, which the axis method sets for wide"):
+        Study(**GOOD, axes=axes, pictures=Pictures(fixed={"hidden": 8}))
+    Study(**GOOD, axes=axes, pictures=Pictures(keep={"method": ["gcn"]}, fixed={"hidden": 8}))
+
+
 def test_the_command_of_a_file_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "my studies" / "mine.toml"
     path.parent.mkdir()

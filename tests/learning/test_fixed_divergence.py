@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -10,6 +12,7 @@ from torch.autograd import gradcheck
 
 from evidentia import EvidentiaError
 from evidentia.learning import DivergenceTo, dirichlet_kl
+from evidentia.opinions.special import trigamma
 
 rows = st.lists(st.tuples(st.floats(2**-6, 2**60, width=32), st.floats(2**-6, 2**10, width=32)), min_size=2, max_size=6)
 
@@ -30,8 +33,24 @@ def test_its_gradient_keeps_six_digits_of_its_largest_part(pairs):
     single, double = a.clone().requires_grad_(), a.double().requires_grad_()
     (found,) = torch.autograd.grad(DivergenceTo(b)(single).sum(), single)
     (expected,) = torch.autograd.grad(dirichlet_kl(double, b.double()).sum(), double)
-    largest = 1 + (b / a) * (1 + 1 / a)
-    assert bool(((found - expected).abs() <= 3e-6 * largest).all())
+    # The part of a class and that of the total, which cancel each other at best.
+    parts = trigamma(a.double()) * (a.double() + b.double())
+    total = float(trigamma(a.double().sum()) * (a.double().sum() + b.double().sum()))
+    assert bool(((found - expected).abs() <= 3e-6 * (parts + total)).all())
+
+
+@pytest.mark.parametrize("evidence", [1.0, 1e3, 1e5, 1e7, 1e9])
+def test_much_evidence_is_drawn_back_as_strongly_as_it_should_be(evidence):
+    other = torch.tensor([[1.0, 3.0, 9.0]])
+    slopes = []
+    for kind in (torch.float32, torch.float64):
+        logits = (torch.tensor([[1.0, 2.0, 3.0]], dtype=kind) + math.log(evidence)).requires_grad_()
+        slopes += torch.autograd.grad(DivergenceTo(other.to(kind))(1 + logits.exp()).sum(), logits)
+    torch.testing.assert_close(slopes[0].double(), slopes[1], rtol=0, atol=1e-4 * float(slopes[1].abs().max()))
+
+
+def test_no_rows_have_no_divergence():
+    assert DivergenceTo(torch.ones(0, 3))(torch.ones(0, 3)).shape == (0,)
 
 
 def test_it_is_the_exact_divergence_in_float64():

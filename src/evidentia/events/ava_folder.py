@@ -61,6 +61,12 @@ def check_ava(data_root: str | os.PathLike[str] | None) -> None:
         )
 
 
+def features_version(data_root: str | os.PathLike[str] | None) -> list[tuple[str, int, int]]:
+    """What tells features from others: names, sizes and times of their files."""
+    files = sorted(_folder(data_root).glob("features/*"))
+    return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+
+
 def ava_clips(
     data_root: str | os.PathLike[str] | None,
     segments: int,

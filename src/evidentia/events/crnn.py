@@ -121,7 +121,8 @@ class _Stage(nn.Module):
         return result
 
     def _pooled(self, x: Tensor, flow: Flow) -> Tensor:
-        if self.norm.training and self.gate is None and x.shape[1] == 1 and x.is_cpu:
+        plain = self.gate is None and x.is_cpu and not torch.is_autocast_enabled("cpu")
+        if self.norm.training and plain and x.shape[1] == 1:
             bands = -(-x.shape[3] // self.conv.conv.stride[1])
             if bands % self.pools[1] == 0:
                 return first_stage(self.conv.joined(x, flow), self.conv.conv, self.norm, self.pools)

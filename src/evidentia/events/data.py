@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.ava_folder import AVA_SEGMENTS, ava_clips, check_ava
+from evidentia.events.ava_folder import AVA_SEGMENTS, ava_clips, check_ava, features_version
 from evidentia.events.clips import Clip
 from evidentia.events.sounds import ESC50_SUBSETS, load_esc50
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes
@@ -91,3 +91,12 @@ def _esc50(data_root: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
     if data_root is None:
         raise EvidentiaError("soundscapes are mixed from ESC-50; pass data_root, the folder that ESC-50 is in")
     return data_root
+
+
+def data_version(name: str, data_root: str | os.PathLike[str] | None) -> object:
+    """What a data set depends on beside its name: for AVA the features, which are the user's own; else nothing.
+
+    Example:
+        >>> data_version("synthetic", None)
+    """
+    return features_version(data_root) if name.startswith("ava-") else None

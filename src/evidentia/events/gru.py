@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 def run_gru(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
     """The same as `gru(x, first)`, for a GRU that has `batch_first`, biases and no dropout.
 
-    In evaluation mode, and on other devices, it is that.
+    In evaluation mode, on other devices and under autocast it is that.
 
     Args:
         gru: where the weights are.
@@ -32,7 +32,7 @@ def run_gru(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         >>> torch.allclose(run_gru(gru, x, first)[0], gru(x, first)[0], atol=1e-6)
         True
     """
-    if not (gru.training and x.is_cpu):
+    if not (gru.training and x.is_cpu) or torch.is_autocast_enabled("cpu"):
         outputs, last = gru(x, first)
         return outputs, last
     ways = ("", "_reverse") if gru.bidirectional else ("",)

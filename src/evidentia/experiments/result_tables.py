@@ -225,7 +225,8 @@ def _count(table: StudyTable, axis: str, label: str, verdict: str) -> int:
 
 def _seeds(name: str, ours: TableRow | None, others: Sequence[TableRow | None]) -> str:
     n = 0 if ours is None else ours.n
-    rest = sorted({row.n for row in others if row is not None} - {n})
+    counts = sorted({row.n for row in others if row is not None})
+    rest = [] if counts == [n] else counts
     return f"{name} ({n} seeds{'; others ' + ' or '.join(map(str, rest)) if rest else ''})"
 
 

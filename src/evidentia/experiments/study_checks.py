@@ -13,7 +13,7 @@ from evidentia.experiments.jobs import JOBS
 from evidentia.experiments.published_figures import published
 
 if TYPE_CHECKING:
-    from evidentia.experiments.study import Study
+    from evidentia.experiments.study import Pictures, Study
 
 Fail: TypeAlias = Callable[[str], NoReturn]
 
@@ -43,6 +43,7 @@ def check_study(study: Study) -> None:
         _check_kept(study, f"the preset {name}", preset.keep, fail)
     if study.pictures is not None:
         _check_kept(study, "the choice for pictures", study.pictures.keep, fail)
+        _check_pictured(study, study.pictures, fail)
     _check_shown(study, fail)
 
 
@@ -54,6 +55,14 @@ def _check_kept(study: Study, who: str, keep: Mapping[str, Sequence[str]], fail:
         if not labels or (unknown := [label for label in labels if label not in known]):
             what = f"no {unknown[0]!r}" if labels else "nothing to keep"
             fail(f"{who} finds {what} on the axis {axis}; there are: {_list(known)}")
+
+
+def _check_pictured(study: Study, pictures: Pictures, fail: Fail) -> None:
+    """A report says which options its networks have unlike the table's; none of them may be overruled."""
+    for axis, groups in study.axes.items():
+        for label in pictures.keep.get(axis, groups):
+            if clash := sorted(groups[label].keys() & pictures.fixed.keys()):
+                fail(f"the choice for pictures fixes {clash[0]}, which the axis {axis} sets for {label}")
 
 
 def _check_options(study: Study, fail: Fail) -> None:

@@ -108,8 +108,8 @@ class NeighbourSampler:
         self, compiled: Callable[..., Any], nodes: IntArray, generator: np.random.Generator
     ) -> SampledSubgraph:
         with torch.random.fork_rng(devices=[]):
-            # pyg-lib draws by the global generator.
-            torch.manual_seed(int(generator.integers(2**63)))
+            # pyg-lib draws by the global generator of the CPU.
+            torch.default_generator.manual_seed(int(generator.integers(2**63)))
             found = compiled(*self._arrays, torch.from_numpy(nodes), list(self.fanouts), csc=True, return_edge_id=False)
         sources, targets, node_ids, _, by_hop, _ = found
         return SampledSubgraph(node_ids, torch.stack([sources, targets]), nodes.size, tuple(by_hop))
@@ -158,7 +158,7 @@ class NeighbourSampler:
 def _compiled_sampler() -> Callable[..., Any] | None:
     try:
         from pyg_lib.sampler import neighbor_sample
-    except ImportError:
+    except (ImportError, OSError):  # a build for another version of torch is an OSError
         return None
     sampler: Callable[..., Any] = neighbor_sample
     return sampler

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.divergence import dirichlet_kl
@@ -23,7 +24,8 @@ class DivergenceTo:
     `dirichlet_kl` itself.
 
     Args:
-        other: parameters of the Dirichlets to measure from, shape `(..., K)`, positive.
+        other: parameters of the Dirichlets to measure from, shape `(..., K)`. In float32 these and those measured must
+            be at least 1e-6, which evidence plus 1 always is.
 
     Example:
         >>> divergence = DivergenceTo(torch.tensor([[1.0, 1.0], [1.0, 3.0]]))
@@ -36,7 +38,7 @@ class DivergenceTo:
         exact = as_double(other)
         # The total is one more column, with the opposite sign: half as many calls.
         self._columns = torch.cat([exact, exact.sum(-1, keepdim=True)], -1).float()
-        self._signs = torch.ones_like(self._columns[(0,) * (other.dim() - 1)])
+        self._signs = self._columns.new_ones(other.shape[-1] + 1)
         self._signs[-1] = -1
         self._constant = (log_beta(exact) - _CONSTANT * self._signs.sum()).float()
 
@@ -62,9 +64,10 @@ class _FixedDivergence(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, y: Tensor, constant: Tensor, signs: Tensor) -> Tensor:
         parts, slopes = _parts(torch.cat([x, x.sum(-1, keepdim=True)], -1), y)
         ctx.save_for_backward(slopes)
-        return (constant - parts @ signs).clamp(min=0)
+        return (constant - (parts * signs).sum(-1)).clamp(min=0)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (slopes,) = ctx.saved_tensors
         return gradients[0].unsqueeze(-1) * (slopes[..., :-1] - slopes[..., -1:]), None, None, None
@@ -79,7 +82,7 @@ def _parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
     The gamma functions at x + 4 are their asymptotic series, which are good there. Four steps of their recurrences lead
     to x, with $P = x(x + 1)(x + 2)(x + 3)$: $\ln\Gamma(x) = \ln\Gamma(x + 4) - \ln P$; likewise its derivatives, with
-    $P'/P$ and $P''/P$. All of it is written in u = 1 / x, of which no power is too large for a float.
+    $P'/P$ and $P''/P$. All of it is written in u = 1 / x, whose powers are finite however large x is.
     """
     u = 1 / x
     square = u * u
@@ -93,6 +96,7 @@ def _parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     log_x, log_far = torch.log(x), torch.log(far)
     g = (x + 3.5) * log_far - torch.log(product) - 0.5 * log_x + v * (1 / 12 - w * (1 / 360 - w / 1260))
     slope_of_g = log_far - v * (0.5 + v * (1 / 12 - w * (1 / 120 - w / 252))) - u * steps
-    series = (1 + v * (0.5 + v * (1 / 6 - w * (1 / 30 - w / 42)))) / far
-    excess = series + u * (steps * steps - 2 * (outer + inner * inner) / product) - 1  # x psi'(x) - 1
+    # x psi'(x) - 1, with what cancels for large x left out: it falls like 1 / (2 x).
+    series = (v * (0.5 + v * (1 / 6 - w * (1 / 30 - w / 42))) - 4 * u) / far
+    excess = series + u * (steps * steps - 2 * (outer + inner * inner) / product)
     return y * log_x + g + slope_of_g * (y - x), excess - (1 + excess) * u * y

@@ -26,7 +26,7 @@ from evidentia._support.download import cache_folder
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
 from evidentia.events import Clip, EventDetector, beta_from_probability, make_network
-from evidentia.events.data import load_clips
+from evidentia.events.data import data_version, load_clips
 from evidentia.events.dropout_samples import dropout_samples
 from evidentia.events.fitting import prepared
 from evidentia.events.training import train
@@ -76,7 +76,7 @@ class Training:
         seed: of clips and training.
         clips: how many to train on; as many as the data have if None.
         held_out: how many to set thresholds on, and how many to test with.
-        data_root: the folder that the data are in, which changes nothing in the result.
+        data_root: the folder that the data are in; what is in it counts only where it is the user's own making.
     """
 
     settings: Mapping[str, Any]
@@ -88,10 +88,11 @@ class Training:
 
     @property
     def key(self) -> str:
-        """A hash of all but the folder, and of the code that trains and samples."""
+        """A hash of all that it depends on, the code that trains and samples included."""
         behind = (EventDetector, train, make_network, load_clips, prepared, dropout_samples)
         code = [code_version(part) for part in behind]
         content = [dict(self.settings), self.data, self.seed, self.clips, self.held_out, code]
+        content += [data_version(self.data, self.data_root)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
     def part(self, name: str) -> list[Clip]:

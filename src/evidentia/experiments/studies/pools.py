@@ -18,7 +18,7 @@ RATIOS: Options = {f"{percent}": {"ratio": percent / 100} for percent in (25, 50
 _CRW = {"robust": "meta", "robust_options": {"clusters": 20}}
 _L1 = {"robust": "meta", "robust_options": {"clusters": None, "regulariser": {"l1": 1e-7}}}
 _PLAIN = {"robust": "none", "norm": "batch", "passes": "separate"}
-_PICTURES: Options = {
+_IMAGE_METHODS: Options = {
     "none": _PLAIN,
     "l2rw": {"robust": "l2rw"},
     "mwn": {"robust": "mwn"},
@@ -39,7 +39,7 @@ MNIST = Study(
     axes={
         "objective": ["vat", "pi-model", "mean-teacher", "pseudo-label"],
         "ood": {"faraway": {"ood": "fashion"}, "boundary": {"ood": "mean"}, "mixed": {"ood": "mixed"}},
-        "method": {**_PICTURES, "R-IFT": {"robust": "ift"}, "no BN": CONTROLS["no BN"]},
+        "method": {**_IMAGE_METHODS, "R-IFT": {"robust": "ift"}, "no BN": CONTROLS["no BN"]},
         "ratio": RATIOS,
     },
     metrics=["accuracy"],
@@ -148,7 +148,7 @@ CIFAR10 = Study(
     title="CIFAR-10: six classes, four held out",
     job="semisup",
     fixed={"data": "cifar10", "ood": "held-out"},
-    axes={"objective": ["vat", "mean-teacher", "pi-model", "pseudo-label"], "method": _PICTURES, "ratio": RATIOS},
+    axes={"objective": ["vat", "mean-teacher", "pi-model", "pseudo-label"], "method": _IMAGE_METHODS, "ratio": RATIOS},
     metrics=["accuracy"],
     unit="%",
     compare=Comparison(axis="method", against="none"),
@@ -162,7 +162,7 @@ CIFAR100 = Study(
     fixed={"data": "cifar100", "ood": "held-out"},
     axes={
         "objective": ["mean-teacher", "pi-model"],
-        "method": {name: _PICTURES[name] for name in ("ds3l", "ours, L1", "ours, CRW", OURS)},
+        "method": {name: _IMAGE_METHODS[name] for name in ("ds3l", "ours, L1", "ours, CRW", OURS)},
         "ratio": RATIOS,
     },
     metrics=["accuracy"],
@@ -183,7 +183,7 @@ SVHN = Study(
     title="SVHN: digits 0 to 4, the others held out",
     job="semisup",
     fixed={"data": "svhn", "objective": "vat", "ood": "held-out"},
-    axes={"method": _PICTURES, "ratio": RATIOS},
+    axes={"method": _IMAGE_METHODS, "ratio": RATIOS},
     metrics=["accuracy"],
     unit="%",
     beside=Beside(

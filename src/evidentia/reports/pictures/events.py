@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from evidentia.evaluation import EarlyScores
 from evidentia.experiments.shown import ShownDetector, shown_detector
 from evidentia.reports.early import plot_classes, plot_f1_delay
 from evidentia.reports.events import clip_picture
@@ -35,13 +36,12 @@ class EventsPictures(NetworkPictures[ShownDetector]):
                 [(partial(_draw_curves, trained), f"Macro F1 over delay: {'; '.join(trained)}.")],
             )
         ]
-        groups.append(
-            Group(
-                "Class by class",
-                "At the threshold in use, F1 and the mean delay of what was hit.",
-                [(partial(_draw_classes, trained), f"F1 and delay of every class: {'; '.join(trained)}.")],
-            )
-        )
+        bars = [
+            (partial(plot_classes, scores, labels), f"F1 and delay of every class: {'; '.join(scores)}.")
+            for labels, scores in _by_classes(trained).items()
+        ]
+        text = "At the threshold in use, F1 and the mean delay of what was hit."
+        groups.append(Group("Class by class", text, bars))
         name, last = list(trained.items())[-1]
         if last.detector is not None:
             caption = (
@@ -59,6 +59,9 @@ def _draw_curves(trained: Mapping[str, ShownDetector]) -> Figure:
     return figure
 
 
-def _draw_classes(trained: Mapping[str, ShownDetector]) -> Figure:
-    labels = next(iter(trained.values())).labels
-    return plot_classes({name: shown.chosen for name, shown in trained.items()}, labels)
+def _by_classes(trained: Mapping[str, ShownDetector]) -> dict[tuple[str, ...], dict[str, EarlyScores]]:
+    """The scores of those that know the same classes."""
+    found: dict[tuple[str, ...], dict[str, EarlyScores]] = {}
+    for name, shown in trained.items():
+        found.setdefault(shown.labels, {})[name] = shown.chosen
+    return found
