@@ -137,8 +137,8 @@ def test_pictures_of_networks_are_drawn_on_any_screen(page: Page, networks: Path
     pictures = page.run(
         "Promise.all([...document.images].map(i => i.decode().then(() => [i.naturalWidth, i.clientWidth, i.alt])))"
     )
-    # Seven maps and two curves of a graph; boundary, gallery and weights of pools; early curve and clip of events.
-    assert len(pictures) == 9 + 2 + 2 + 2
+    # Seven maps and two curves of a graph; boundary, gallery and weights of pools; early curve, bars and clip of events.
+    assert len(pictures) == 9 + 2 + 2 + 3
     assert all(natural > 100 and shown > 100 and alt for natural, shown, alt in pictures)
     assert page.problems == []
     assert page.requests == []
@@ -147,7 +147,7 @@ def test_pictures_of_networks_are_drawn_on_any_screen(page: Page, networks: Path
     wide = page.run(
         "[...document.querySelectorAll('.wide')].map(f => [f.querySelector('img').clientWidth, f.clientWidth])"
     )
-    assert len(wide) == 2
+    assert len(wide) == 3
     assert all(shown >= 700 and (shown > room) == (width < 400) for shown, room in wide)
     tops = page.run("[...document.querySelectorAll('.small figure')].map(f => f.offsetTop)")
     assert len(tops) == 7
