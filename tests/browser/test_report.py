@@ -137,7 +137,7 @@ def test_pictures_of_networks_are_drawn_on_any_screen(page: Page, networks: Path
     pictures = page.run(
         "Promise.all([...document.images].map(i => i.decode().then(() => [i.naturalWidth, i.clientWidth, i.alt])))"
     )
-    # Seven maps and two curves of a graph; boundary, gallery and weights of pools; early curve, bars and clip of events.
+    # Maps and two curves of a graph; boundary, gallery and weights of pools; curve, bars and clip of events.
     assert len(pictures) == 9 + 2 + 2 + 3
     assert all(natural > 100 and shown > 100 and alt for natural, shown, alt in pictures)
     assert page.problems == []
