@@ -31,7 +31,7 @@ def test_it_prints_a_table_and_writes_every_figure(tmp_path: Path) -> None:
 
 
 def test_the_published_figure_stands_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evidentia.cli.graph.load_graph", lambda *_, **__: citation_graph(nodes=400, classes=4))
+    monkeypatch.setattr("evidentia.cli.graph.job_graph", lambda *_, **__: citation_graph(nodes=400, classes=4))
     monkeypatch.setattr(
         "evidentia.cli.graph.run_task",
         lambda *_, **__: TaskResult(0.5, {"dissonance": 0.25, "vacuity": 0.75}, {"dissonance": 0.5, "vacuity": 0.5}),

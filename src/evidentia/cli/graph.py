@@ -12,12 +12,9 @@ from rich.table import Table
 
 from evidentia._support.progress import progress_bar
 from evidentia.experiments import published_figure
+from evidentia.experiments.jobs.graph import job_graph
 from evidentia.experiments.record import RunRecord
-from evidentia.graphs import citation_graph, load_graph
 from evidentia.graphs.tasks import GraphTask, Protocol, run_task, usual_settings
-
-# The built-in graph, for a try without any data.
-BUILT_IN = "synthetic"
 
 
 def run_graph(
@@ -31,7 +28,7 @@ def run_graph(
     options: dict[str, Any],
 ) -> None:
     """Run a task for every seed, print the means and write the record."""
-    data = citation_graph() if name == BUILT_IN else load_graph(name, data_root=data_root)
+    data = job_graph(name, None if data_root is None else str(data_root))
     options = {option: value for option, value in options.items() if value is not None}
     usual = usual_settings(str(getattr(data, "name", "")), task, method)
     # Where teachers are kept changes nothing in the figures.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,38 +15,23 @@ from evidentia.experiments.jobs.events import training_of
 from evidentia.experiments.jobs.events_methods import find_method
 from evidentia.experiments.jobs.events_networks import trained_detector, trained_outputs
 from evidentia.experiments.jobs.events_points import chosen_point, own_point
-from evidentia.experiments.jobs.graph import BUILT_IN
-from evidentia.graphs import GraphClassifier, citation_graph, load_graph, misclassification_split, ood_split
-from evidentia.graphs.tasks import GraphTask, usual_settings
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
+from evidentia.experiments.jobs.graph import job_graph
+from evidentia.graphs.tasks import TrainedTask, train_task
 
 _LEVELS = 80
 
 
-class TrainedGraph(NamedTuple):
-    """A graph classifier, and the split that it was trained on for a task."""
-
-    model: GraphClassifier
-    data: Data
-    task: GraphTask
-
-
-def trained_graph(configuration: Mapping[str, Any], seed: int) -> TrainedGraph:
+def trained_graph(configuration: Mapping[str, Any], seed: int) -> TrainedTask:
     """Train the network of a graph job; its protocol, which says what nodes are counted, changes nothing in that.
 
     Example:
-        >>> trained_graph({"data": "synthetic", "task": "ood", "method": "gcn", "epochs": 5}, seed=0).task
-        'ood'
+        >>> trained = trained_graph({"data": "synthetic", "task": "ood", "method": "gcn", "epochs": 5}, seed=0)
+        >>> trained.classifier.method.summary
+        'softmax'
     """
     settings = {name: value for name, value in configuration.items() if name != "protocol"}
-    name, data_root = settings.pop("data"), settings.pop("data_root", None)
-    task, method = settings.pop("task", "misclassification"), settings.pop("method", "s-bgcn-t-k")
-    data = citation_graph() if name == BUILT_IN else load_graph(name, data_root=data_root)
-    split = ood_split(data, seed) if task == "ood" else misclassification_split(data, seed)
-    usual = {**usual_settings(str(getattr(data, "name", "")), task, method), "seed": seed, "progress": False}
-    return TrainedGraph(GraphClassifier(method, **{**usual, **settings}).fit(split), split, task)
+    data = job_graph(settings.pop("data"), settings.pop("data_root", None))
+    return train_task(data, seed=seed, progress=False, **settings)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -60,6 +61,13 @@ class TaskResult:
     aupr: dict[str, float]
 
 
+class TrainedTask(NamedTuple):
+    """A classifier, and the split that it was trained on."""
+
+    classifier: GraphClassifier
+    split: Data
+
+
 def run_task(
     data: Data,
     task: GraphTask = "misclassification",
@@ -88,16 +96,41 @@ def run_task(
         >>> sorted(result.auroc)
         ['aleatoric', 'differential_entropy', 'dissonance', 'entropy', 'epistemic', 'vacuity']
     """
-    split = ood_split(data, seed) if task == "ood" else misclassification_split(data, seed)
+    split = _split(data, task, seed)
     tests = _tested(data, split, protocol, seed)
-    settings = {**usual_settings(str(getattr(data, "name", "")), task, method), "seed": seed, **options}
-    pred = GraphClassifier(method, **settings).fit(split).predict()
+    pred = _fitted(data, split, task, method, seed, options).predict()
     results = [_score(pred, split, task, nodes) for nodes in tests]
     return TaskResult(
         accuracy=_mean([result.accuracy for result in results]),
         auroc={name: _mean([result.auroc[name] for result in results]) for name in results[0].auroc},
         aupr={name: _mean([result.aupr[name] for result in results]) for name in results[0].aupr},
     )
+
+
+def train_task(
+    data: Data, task: GraphTask = "misclassification", method: str = "s-bgcn-t-k", seed: int = 0, **options: Any
+) -> TrainedTask:
+    """Split a graph and train a classifier on it as `run_task` does, whose arguments these are, and score nothing.
+
+    Example:
+        >>> from evidentia.graphs import citation_graph
+        >>> trained = train_task(citation_graph(nodes=300), "ood", "gcn", epochs=5, progress=False)
+        >>> bool(trained.split.ood_mask.any())
+        True
+    """
+    split = _split(data, task, seed)
+    return TrainedTask(_fitted(data, split, task, method, seed, options), split)
+
+
+def _split(data: Data, task: GraphTask, seed: int) -> Data:
+    return ood_split(data, seed) if task == "ood" else misclassification_split(data, seed)
+
+
+def _fitted(
+    data: Data, split: Data, task: GraphTask, method: str, seed: int, options: Mapping[str, Any]
+) -> GraphClassifier:
+    settings = {**usual_settings(str(getattr(data, "name", "")), task, method), "seed": seed, **options}
+    return GraphClassifier(method, **settings).fit(split)
 
 
 def _tested(data: Data, split: Data, protocol: Protocol, seed: int) -> list[Tensor]:

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores
-from evidentia.reports.style import add_legend, colour, label_axes, new_axes, new_figure, paper
+from evidentia.reports.style import (
+    add_legend,
+    colour,
+    label_axes,
+    line_dashes,
+    new_axes,
+    new_figure,
+    paper,
+    point_marker,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DASHES = ("-", "--", "-.", ":")
-_MARKERS = "os^DvPX*"
 _HATCHES = ("", "//", "..", "xx")
 
 
@@ -49,11 +56,11 @@ def plot_f1_delay(
         hit = curve.delay.isfinite()
         order = curve.delay[hit].argsort(stable=True)
         delay, best = curve.delay[hit][order], curve.macro_f1[hit][order].cummax(0).values
-        shade, dashes = colour(index), _DASHES[index % len(_DASHES)]
+        shade, dashes = colour(index), line_dashes(index)
         look: dict[str, Any] = {"linestyle": dashes, "linewidth": 1.7, "drawstyle": "steps-post"}
         ax.plot(delay.numpy(), best.numpy(), color=shade, label=name, **look)
         if chosen is not None and name in chosen:
-            marker, scores = _MARKERS[index % len(_MARKERS)], chosen[name]
+            marker, scores = point_marker(index), chosen[name]
             ax.plot(scores.delay, scores.macro_f1, marker, color=shade, markersize=8, mec=paper(), mew=1.0, zorder=4)
     label_axes(ax, "mean delay of at most, s", "macro F1", title)
     ax.set_xlim(left=0)

@@ -15,7 +15,6 @@ from evidentia.reports.semisup_gallery import CELL, COLUMNS, cell_height, draw_g
 from evidentia.reports.semisup_points import draw_points, draw_scale
 from evidentia.reports.semisup_style import (
     NOTE_SIZE,
-    class_marker,
     dot,
     in_colour,
     kept_colour,
@@ -26,7 +25,7 @@ from evidentia.reports.semisup_style import (
     thrown_colour,
     trust_colours,
 )
-from evidentia.reports.style import ink, label_axes, new_figure, paper, require_matplotlib
+from evidentia.reports.style import ink, label_axes, new_figure, paper, point_marker, require_matplotlib
 from evidentia.semisup.review import KEPT_FROM
 
 if TYPE_CHECKING:
@@ -251,4 +250,4 @@ def _truths(review: PoolReview, star: bool = False) -> list[Any]:
 def _labeled_mark(review: PoolReview, label: int) -> Any:
     known = not review.class_names or label < len(review.class_names)
     name = shortened(review.class_name(label) if known else str(label))
-    return dot(f"labeled {name}", class_marker(label), paper(), ink(), size=8.0)
+    return dot(f"labeled {name}", point_marker(label), paper(), ink(), size=8.0)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from evidentia._support.checks import as_array, check_unit_interval
 from evidentia._support.errors import EvidentiaError
-from evidentia.reports.semisup_style import NOTE_SIZE, class_marker, dot, legend_below, ood_colour, shortened
-from evidentia.reports.style import colour, ink, new_figure, paper, require_matplotlib, set_title
+from evidentia.reports.semisup_style import NOTE_SIZE, dot, legend_below, ood_colour, shortened
+from evidentia.reports.style import colour, ink, new_figure, paper, point_marker, require_matplotlib, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -207,7 +207,7 @@ def _draw_samples(ax: Axes, data: SemiSupervisedData, frame: _Frame) -> None:
     for label in range(data.num_classes):
         points = as_array(data.x_labeled[data.y_labeled == label])
         look = {"facecolor": colour(label), "edgecolor": ink(), "linewidth": 1.3}
-        ax.scatter(points[:, 0], points[:, 1], s=75, marker=class_marker(label), zorder=4, **look)
+        ax.scatter(points[:, 0], points[:, 1], s=75, marker=point_marker(label), zorder=4, **look)
     ax.set_xlim(frame.low[0], frame.high[0])
     ax.set_ylim(frame.low[1], frame.high[1])
     ax.set_aspect("equal")
@@ -228,7 +228,7 @@ def _title(title: str, predict: Predict, data: SemiSupervisedData) -> str | None
 
 def _legend(data: SemiSupervisedData, frame: _Frame) -> list[Any]:
     marks = [
-        dot(f"labeled {_name(data, label)}", class_marker(label), colour(label), ink(), size=8.0)
+        dot(f"labeled {_name(data, label)}", point_marker(label), colour(label), ink(), size=8.0)
         for label in range(min(data.num_classes, 8))
     ]
     if data.is_ood is None:

@@ -10,7 +10,16 @@ import numpy as np
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.reports.semisup_style import in_colour, ood_colour
-from evidentia.reports.style import PALETTE, colour, ink, label_axes, new_figure, require_matplotlib
+from evidentia.reports.style import (
+    PALETTE,
+    colour,
+    ink,
+    label_axes,
+    line_dashes,
+    new_figure,
+    point_marker,
+    require_matplotlib,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +31,6 @@ _PANELS: dict[str, dict[str, str]] = {
     "loss": {"loss": "total", "labeled_loss": "labeled", "unlabeled_loss": "unlabeled"},
     "validation accuracy": {"validation_accuracy": "validation accuracy"},
 }
-_DASHES = ("-", "--", ":", "-.")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # From so many points on, a marker at each would hide the line.
 _MARKED = 30
 
@@ -103,7 +110,7 @@ def accuracy_over_ratio(
         spread = np.array([100 * np.std(points[ratio], ddof=1) if len(points[ratio]) > 1 else 0.0 for ratio in where])
         x, shade = 100 * np.array(where), colour(index)
         turn = index // len(PALETTE)
-        look = f"{_MARKERS[index % len(_MARKERS)]}{_DASHES[turn % len(_DASHES)]}"
+        look = point_marker(index) + line_dashes(turn)
         ax.plot(x, means, look, color=shade, linewidth=1.8, markersize=5.5, label=method, zorder=3)
         ax.fill_between(x, means - spread, means + spread, color=shade, alpha=0.16, linewidth=0)
         if len(where) == 1:
@@ -128,7 +135,7 @@ def _draw_panel(ax: Axes, panel: str, lines: Mapping[str, tuple[list[float], lis
             updates,
             [share * value for value in values],
             color=known.get(key, colour(place)),
-            linestyle=_DASHES[place],
+            linestyle=line_dashes(place),
             linewidth=1.8 if key != "weight" else 1.3,
             marker="o" if len(updates) < _MARKED else "",
             markersize=3.5,

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array
-from evidentia.reports.semisup_style import NOTE_SIZE, class_marker, trust_colours
-from evidentia.reports.style import ink, label_axes, paper
+from evidentia.reports.semisup_style import NOTE_SIZE, trust_colours
+from evidentia.reports.style import ink, label_axes, paper, point_marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,7 +132,7 @@ def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, 
         for label in torch.unique(labeled[1]).tolist():
             mask = as_array(labeled[1] == label)
             edge: dict[str, Any] = {"facecolor": paper(), "edgecolor": ink(), "linewidth": 1.4}
-            ax.scatter(places[mask, 0], places[mask, 1], s=70, marker=class_marker(label), zorder=4, **edge)
+            ax.scatter(places[mask, 0], places[mask, 1], s=70, marker=point_marker(label), zorder=4, **edge)
     thinned = None
     if len(rows) < len(review):
         parts = f"{int(kept.sum()):,} kept, {int((~kept).sum()):,} thrown out"

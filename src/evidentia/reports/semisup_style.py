@@ -14,8 +14,6 @@ NOTE_SIZE = 8.0
 # Inches that a character and a mark take in the legend.
 _CHARACTER, _MARK = 0.075, 0.55
 _UNDECIDED = "#BDBDBD"
-# Markers of labeled samples by class, so that classes differ by more than colour.
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def kept_colour() -> str:
@@ -44,11 +42,6 @@ def trust_colours() -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("trust", [thrown_colour(), _UNDECIDED, kept_colour()])
-
-
-def class_marker(label: int) -> str:
-    """The marker of a class; past the last one they start again."""
-    return _MARKERS[label % len(_MARKERS)]
 
 
 def shortened(name: str, length: int = 12) -> str:

@@ -14,7 +14,7 @@ from evidentia.experiments.study_row import TableRow
 from evidentia.experiments.study_table import StudyTable
 from evidentia.reports.report import Drawing
 from evidentia.reports.semisup_style import in_colour, ood_colour
-from evidentia.reports.style import colour, ink, label_axes, new_figure, paper
+from evidentia.reports.style import colour, ink, label_axes, new_figure, paper, point_marker
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,6 @@ _F1, _DELAY = "macro_f1", "delay"
 # Parts of a metric's name that are no words, and names that stand as they are.
 _SPELT = {"auroc": "AUROC", "aupr": "AUPR", "auc": "AUC", "f1": "F1", "w_in": "w_in", "w_ood": "w_ood"}
 _AXIS_NAMES = {"ratio": "out of distribution, % of the pool"}
-_MARKERS = "os^DvPX*"
 _WIDTH = 5.6
 # A span of so many times is drawn on a logarithmic scale.
 _WIDE = 10
@@ -118,7 +117,7 @@ def _draw_curves(rows: Sequence[TableRow], axes: Sequence[str], numeric: str, na
         line.sort(key=lambda row: float(row.cell.labels[numeric]))
         places = [float(row.cell.labels[numeric]) for row in line]
         means, spreads = [row.mean for row in line], [row.std or 0.0 for row in line]
-        shade, marker = colour(index), _MARKERS[index % len(_MARKERS)]
+        shade, marker = colour(index), point_marker(index)
         ax.plot(places, means, f"{marker}-", color=shade, linewidth=1.7, markersize=5, label=label or None)
         low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
         high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
@@ -201,7 +200,7 @@ def _draw_early(rows: Sequence[TableRow], axes: Sequence[str], title: str) -> Fi
         path = [pair for _, pair in sorted(zip(places, pairs.values(), strict=True), key=lambda entry: entry[0] or 0.0)]
         ax.plot([delay.mean for delay, _ in path], [f1.mean for _, f1 in path], "-", color=ink(), alpha=0.5)
     for index, (label, (delay, f1)) in enumerate(pairs.items()):
-        shade, marker = colour(index), _MARKERS[index % len(_MARKERS)]
+        shade, marker = colour(index), point_marker(index)
         ax.errorbar(
             *(delay.mean, f1.mean), xerr=delay.std or 0.0, yerr=f1.std or 0.0,
             fmt=marker, color=shade, capsize=3, elinewidth=1.0, markersize=6, label=label,

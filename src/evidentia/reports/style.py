@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = PALETTE
 
+# What tells lines and points apart without colour.
+_MARKERS = "os^DvPX*"
+_DASHES = ("-", "--", ":", "-.")
+
 _FORMATS = {".png": "png", ".svg": "svg"}
 _LABEL_SIZE, _TICK_SIZE, _TITLE_SIZE = 10.0, 9.0, 11.0
 
@@ -112,6 +116,16 @@ def on_paper(dark: bool) -> Iterator[None]:
     inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     with require_matplotlib().rc_context(dict.fromkeys(grounds, ground) | dict.fromkeys(inks, text)):
         yield
+
+
+def point_marker(index: int) -> str:
+    """The marker of a group of points by its number; after the eighth they come again."""
+    return _MARKERS[index % len(_MARKERS)]
+
+
+def line_dashes(index: int) -> str:
+    """The kind of a line by its number; after the fourth they come again."""
+    return _DASHES[index % len(_DASHES)]
 
 
 def colour(index: int) -> str:

@@ -14,7 +14,7 @@ from evidentia.graphs.catalog import find_entry
 from evidentia.graphs.tasks import run_task, usual_settings
 
 # The built-in graph, for a try without any data.
-BUILT_IN = "synthetic"
+_BUILT_IN = "synthetic"
 _OF_THE_TASK = ("task", "method", "protocol")
 _TASKS, _PROTOCOLS = ("misclassification", "ood"), ("clean", "public", "author")
 
@@ -29,7 +29,7 @@ def graph_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
         ['accuracy', 'aupr', 'auroc']
     """
     settings = dict(configuration)
-    data = _graph(settings.pop("data", None), settings.pop("data_root", None))
+    data = job_graph(settings.pop("data", None), settings.pop("data_root", None))
     return asdict(run_task(data, seed=seed, progress=False, **settings))
 
 
@@ -38,7 +38,7 @@ def check_graph_job(configuration: Mapping[str, Any]) -> None:
     """Build the classifier and train nothing."""
     settings = {name: value for name, value in configuration.items() if name not in ("data", "data_root")}
     data = _named(configuration.get("data"))
-    if data != BUILT_IN:
+    if data != _BUILT_IN:
         find_entry(data)
     task, method, protocol = (
         settings.pop(name, default)
@@ -58,5 +58,6 @@ def _named(data: Any) -> str:
 
 # Splits are copies, so seeds can share a graph.
 @lru_cache(maxsize=2)
-def _graph(name: str | None, data_root: str | None) -> Any:
-    return citation_graph() if name == BUILT_IN else load_graph(_named(name), data_root=data_root)
+def job_graph(name: str | None, data_root: str | None) -> Any:
+    """The graph of that name, or the built-in one."""
+    return citation_graph() if name == _BUILT_IN else load_graph(_named(name), data_root=data_root)

@@ -71,11 +71,17 @@ _BATCH_NORMS = {name: CONTROLS[name] for name in ("no BN", "concatenated BN", "s
 # Ours trains a discriminator first, for which plain training has time for up to so many updates in all.
 _MATCHED_UPDATES = 1300
 
+_CONTROLLED: dict[str, Any] = {
+    "job": "semisup",
+    "fixed": {"data": "mnist", "updates": 1000},
+    "metrics": ["accuracy"],
+    "unit": "%",
+    "compare": Comparison(axis="method", against="concatenated BN"),
+}
+
 MNIST_CONTROLS = Study(
     name="semisup-mnist-controls",
     title="MNIST with every kind of OOD: rivals, controls, ours, and weights that know the truth",
-    job="semisup",
-    fixed={"data": "mnist", "updates": 1000},
     axes={
         "objective": _OBJECTIVES,
         "ood": ["fashion", "emnist", "mean", "mixed"],
@@ -90,9 +96,7 @@ MNIST_CONTROLS = Study(
             "oracle": CONTROLS["oracle"],
         },
     },
-    metrics=["accuracy"],
-    unit="%",
-    compare=Comparison(axis="method", against="concatenated BN"),
+    **_CONTROLLED,
     presets={
         "quick": Preset(
             seeds=2,
@@ -111,15 +115,11 @@ MNIST_CONTROLS = Study(
 MNIST_CLEAN = Study(
     name="semisup-mnist-clean",
     title="MNIST with a clean pool: what ours costs where nothing is wrong",
-    job="semisup",
-    fixed={"data": "mnist", "updates": 1000},
     axes={
         "objective": _OBJECTIVES,
         "method": {"supervised": CONTROLS["supervised"], **_BATCH_NORMS, OURS: {"robust": "uncertainty"}},
     },
-    metrics=["accuracy"],
-    unit="%",
-    compare=Comparison(axis="method", against="concatenated BN"),
+    **_CONTROLLED,
     presets={
         "quick": Preset(
             seeds=2,

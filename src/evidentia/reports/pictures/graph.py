@@ -12,7 +12,7 @@ from evidentia.reports.curves import plot_precision_recall, plot_roc
 from evidentia.reports.graphs import MAPPED, GraphView, Panel, legend_under, view_graph
 from evidentia.reports.pictures.registry import PICTURES, Group, NetworkPictures
 from evidentia.reports.report import Drawing
-from evidentia.reports.style import new_axes
+from evidentia.reports.style import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ class GraphPictures(NetworkPictures[_Seen]):
     def train(self, configuration: Mapping[str, Any], seed: int) -> _Seen:
         """Train the classifier and place its nodes in the plane."""
         found = trained_graph(configuration, seed)
-        return _Seen(found.task, view_graph(found.model, found.data, seed))
+        return _Seen(configuration.get("task", "misclassification"), view_graph(found.classifier, found.split, seed))
 
     def groups(self, trained: Mapping[str, _Seen]) -> list[Group]:
         """For every network its maps, and then its curves."""
@@ -51,9 +51,9 @@ class GraphPictures(NetworkPictures[_Seen]):
 
 
 def _draw_map(panel: Panel) -> Figure:
-    ax = new_axes(_MAP)
+    figure, (ax,) = new_figure(width=_MAP[0], height=_MAP[1])
     panel(ax=ax)
-    return _figure(ax)
+    return figure
 
 
 def _curves(name: str, seen: _Seen) -> list[Drawing]:
@@ -80,12 +80,6 @@ def _curves(name: str, seen: _Seen) -> list[Drawing]:
 
 
 def _draw_curve(plot: Callable[..., Axes], scores: Mapping[str, Any], sought: Any) -> Figure:
-    ax = plot(scores, sought, new_axes(_CURVE))
-    legend_under(ax)
-    return _figure(ax)
-
-
-def _figure(ax: Axes) -> Figure:
-    figure = ax.figure
-    assert not hasattr(figure, "subfigure")
-    return figure  # type: ignore[return-value]
+    figure, (ax,) = new_figure(width=_CURVE[0], height=_CURVE[1])
+    legend_under(plot(scores, sought, ax))
+    return figure
