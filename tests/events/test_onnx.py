@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.events import EventDetector, export_onnx, make_network, push_many
-from evidentia.events.onnx import NetworkStep, check_agreement, session
+from evidentia.events.onnx import NetworkStep, check_agreement, make_engine, session
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
@@ -40,6 +40,23 @@ def test_streams_by_onnx_runtime_detect_the_same(detector: Make, sound: Tensor) 
     after.load_state_dict(streams[1].state_dict())
     rest = after.push(sound[10_000:])
     assert [(e.label, e.segment) for e in rest] == [(e.label, e.segment) for e in expected if e.segment >= 9]
+
+
+def test_streams_that_have_just_begun_are_decided_about_by_what_they_have_had(detector: Make) -> None:
+    pipeline = detector().stream().runner.pipeline
+    engine, batch = make_engine("onnx", pipeline), 64
+    generator = torch.Generator().manual_seed(0)
+    frames = torch.randn(batch, 4, 128, generator=generator) * 14 - 50
+    old, mixed = torch.full((batch,), 50), torch.arange(batch) % 5
+    with torch.inference_mode():
+        by_age = [
+            torch.cat(list(each.run(frames, begun, pipeline.start(batch)).calls), 1)
+            for begun in (old, mixed)
+            for each in (engine, pipeline)
+        ]
+    assert torch.equal(by_age[0], by_age[1])
+    assert torch.equal(by_age[2], by_age[3])
+    assert not torch.equal(by_age[0], by_age[2])
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.state import FrontEndState
 
-# Windows that are transformed at once: bounds the memory of very long pieces.
-_BLOCK = 4096
+# Windows that are transformed at once: they and their spectra stay in a core's cache, and in memory that is at hand.
+_BLOCK = 256
 # From so many windows on, the mel matrix is applied in blocks.
 _MANY = 64
 
@@ -208,7 +208,7 @@ class LogMel(nn.Module):
 
     def _log_mel(self, windows: Tensor) -> Tensor:
         spectrum = torch.fft.rfft(windows * self.window)
-        power = spectrum.real.square() + spectrum.imag.square()
+        power = torch.addcmul(spectrum.real.square(), spectrum.imag, spectrum.imag)
         return 10 * torch.log10(self._mel_power(power).clamp(min=self.floor))
 
     def _mel_power(self, power: Tensor) -> Tensor:

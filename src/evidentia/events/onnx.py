@@ -56,6 +56,8 @@ class NetworkStep(nn.Module):
 class PipelineStep(NetworkStep):
     """One segment of B streams through network and heads, as a function of tensors alone.
 
+    Calls are those of streams with full windows: looking for the segments that count costs as much as the fusion.
+
     Args:
         pipeline: network and heads.
 
@@ -75,9 +77,9 @@ class PipelineStep(NetworkStep):
 
     def forward(self, frames: Tensor, begun: Tensor, *kept: Tensor) -> tuple[Tensor, ...]:
         """One segment."""
-        # As if the streams had just begun: which segments count is then found out for each.
-        ran = self.pipeline.run(frames, begun, dict(zip(self.kept, kept, strict=True)), least=0)
-        return *(called.clone() for called in ran.calls), ran.alpha.clone(), ran.beta.clone(), *ran.caches.values()
+        alpha, beta, caches = self.pipeline.evidence(frames, begun, dict(zip(self.kept, kept, strict=True)))
+        calls = self.pipeline.calls(alpha, beta, None)
+        return *(called.clone() for called in calls), alpha.clone(), beta.clone(), *caches.values()
 
     def example(self, batch: int) -> tuple[Tensor, ...]:
         """Arguments of streams that have not begun."""
@@ -94,6 +96,7 @@ class OnnxEngine:
 
     def __init__(self, pipeline: Pipeline) -> None:
         step = PipelineStep(pipeline)
+        self._pipeline = pipeline
         self._session = session(onnx_bytes(step))
         check_agreement(step, self._session)
         used = {given.name for given in self._session.get_inputs()}
@@ -109,6 +112,8 @@ class OnnxEngine:
             feed["begun"] = begun.numpy()
         found = [torch.from_numpy(array) for array in self._session.run(self._outputs, feed)]
         calls, (alpha, beta, *caches) = found[: self._heads], found[self._heads :]
+        if (young := self._pipeline.young(begun)) is not None:
+            calls = self._pipeline.calls(alpha, beta, young)
         return Ran(calls, alpha, beta, dict(zip(self._caches, caches, strict=True)))
 
 

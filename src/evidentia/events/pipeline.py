@@ -71,18 +71,29 @@ class Pipeline(nn.Module):
         nothing = torch.ones(batch, self._length, self.network.num_classes)
         return {**kept, "alpha": nothing, "beta": nothing.clone()} if self._length else kept
 
-    def run(self, frames: Tensor, begun: Tensor, kept: Tensors, least: int | None = None) -> Ran:
-        """One segment by PyTorch; `least` of `begun` need not be looked for if it is given."""
+    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
+        """One segment by PyTorch."""
+        alpha, beta, caches = self.evidence(frames, begun, kept)
+        return Ran(self.calls(alpha, beta, self.young(begun)), alpha, beta, caches)
+
+    def evidence(self, frames: Tensor, begun: Tensor, kept: Tensors) -> tuple[Tensor, Tensor, Tensors]:
+        """Alpha, beta and caches of `Ran`."""
         names = self._caches
         outputs, caches = self.network.advance(frames, begun, {name: kept[full] for name, full in names.items()})
         alpha, beta = beta_parameters(outputs, self.loss, self.activation)
         if self._length:
             alpha, beta = torch.cat([kept["alpha"], alpha], dim=1), torch.cat([kept["beta"], beta], dim=1)
-        seen = self._seen(begun, least)
+        return alpha, beta, {full: caches[name] for name, full in names.items()}
+
+    def calls(self, alpha: Tensor, beta: Tensor, seen: Tensor | None) -> list[Tensor]:
+        """What each head decides about the last of some segments; `seen` is as for `FusionHead.score`."""
         # What comes out of our own network and activation need not be checked again in every segment.
         with validation(False):
-            calls = [head.called(head.score(alpha, beta, seen))[:, 0] for head in self.heads]
-        return Ran(calls, alpha, beta, {full: caches[name] for name, full in names.items()})
+            return [head.called(head.score(alpha, beta, seen))[:, 0] for head in self.heads]
+
+    def young(self, begun: Tensor) -> Tensor | None:
+        """How many segments the streams have had, as given; None if the windows of all are full."""
+        return begun if int(begun.min()) < self._settled else None
 
     def step(
         self, frames: Tensor, begun: Tensor, kept: Tensors, engine: Engine | None = None
@@ -107,7 +118,4 @@ class Pipeline(nn.Module):
         ]
 
     def _opinion(self, head: FusionHead, alpha: Tensor, beta: Tensor, begun: Tensor) -> BinomialOpinion:
-        return head.opinion(alpha, beta, self._seen(begun, None))
-
-    def _seen(self, begun: Tensor, least: int | None) -> Tensor | None:
-        return begun if (int(begun.min()) if least is None else least) < self._settled else None
+        return head.opinion(alpha, beta, self.young(begun))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from evidentia.events.fusion.base import HEADS, Fusion, UnitPerClass, WindowedHead, check_per_class, gated
+from evidentia.events.fusion.base import HEADS, Fusion, PerClass, UnitPerClass, WindowedHead, check_per_class, gated
 from evidentia.events.fusion.state import Windows
 from evidentia.opinions import BinomialOpinion
 
@@ -78,10 +78,7 @@ class WBC(WindowedHead):
         return self._comultiplied(windows).score
 
     def _comultiplied(self, windows: Windows) -> Comultiplied:
-        if isinstance(self.decay, tuple):
-            check_per_class(self.decay, windows.alpha.shape[-2])
-        weight = weights(self.decay, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
-        return comultiplied(windows, weight, self.mode, self.max_vacuity)
+        return comultiplied(windows, self.decay, self.mode, self.max_vacuity)
 
 
 @HEADS.register("bc")
@@ -111,19 +108,10 @@ class BC(WindowedHead):
         return self._comultiplied(windows).score
 
     def _comultiplied(self, windows: Windows) -> Comultiplied:
-        weight = weights(1.0, windows.alpha.shape[-1], windows.alpha.dtype, windows.alpha.device)
-        return comultiplied(windows, weight, "evidence", self.max_vacuity)
+        return comultiplied(windows, 1.0, "evidence", self.max_vacuity)
 
 
-@lru_cache(maxsize=256)
-def weights(decay: float | tuple[float, ...], size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    r"""The weights $c_i = \mathrm{decay}^i$ of a window, the oldest segment first, shape `(size,)` or `(K, size)`."""
-    with torch.inference_mode(False):
-        age = torch.arange(size - 1, -1, -1, dtype=dtype, device=device)
-        return torch.tensor(decay, dtype=dtype, device=device).unsqueeze(-1) ** age
-
-
-def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: float | tuple[float, ...]) -> Comultiplied:
+def comultiplied(windows: Windows, decay: PerClass, mode: Mode, max_vacuity: PerClass) -> Comultiplied:
     r"""The closed form of weighted comultiplication, from logarithms that lose no digits.
 
     With $n_i = 1 - b_i$ and $g_i = P_i - b_i = a_i u_i$ of the weighted opinions, $b = 1 - e^N$ for
@@ -132,7 +120,10 @@ def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: floa
     terms, because the present segment has weight 1 and so $a \ge 1/2$. A segment that does not count has no evidence,
     so $n_i = 1$; its $g_i$ and $a_i$ are set to 0.
     """
-    no_belief, gap, base_rate = _WEIGHTINGS[mode](windows.alpha, windows.beta, weight)
+    alpha, beta = windows.alpha, windows.beta
+    no_belief, gap, base_rate = _WEIGHTINGS[mode](
+        alpha, beta, _weights(decay, *alpha.shape[-2:], alpha.dtype, alpha.device)
+    )
     log_no_belief = torch.log(no_belief).sum(-1)
     log_rest = torch.log1p(-windows.where_present(gap) / no_belief).sum(-1)
     rate = -torch.expm1(torch.log1p(-windows.where_present(base_rate)).sum(-1))
@@ -141,6 +132,18 @@ def comultiplied(windows: Windows, weight: Tensor, mode: Mode, max_vacuity: floa
     against = log_no_belief + torch.log(rest + missing * (1 - 0.5 / rate))
     score = gated(torch.log(belief + 0.5 * vacuity) - against, vacuity, max_vacuity)
     return Comultiplied(belief, none, vacuity, rate, score)
+
+
+@lru_cache(maxsize=256)
+def _weights(decay: PerClass, classes: int, size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    r"""The weights $c_i = \mathrm{decay}^i$ of a window, the oldest segment first, shape `(K, size)`."""
+    if isinstance(decay, tuple):
+        check_per_class(decay, classes)
+    with torch.inference_mode(False):
+        age = torch.arange(size - 1, -1, -1, dtype=dtype, device=device)
+        weight = torch.tensor(decay, dtype=dtype, device=device).unsqueeze(-1) ** age
+        # For all classes even if they are alike: engines are slow at repeating the few numbers of a window.
+        return weight.expand(classes, size).contiguous()
 
 
 def _trust(alpha: Tensor, beta: Tensor, c: Tensor) -> Weighted:
