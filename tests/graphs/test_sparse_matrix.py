@@ -73,6 +73,21 @@ def test_passes_drop_other_values_and_gradients_flow_through_all() -> None:
     torch.testing.assert_close(gradient, dropped.sum((0, 1)).unsqueeze(-1).expand(-1, 2))
 
 
+def test_a_product_that_waits_for_its_gradient_is_not_disturbed_by_others() -> None:
+    matrix, weight = SparseMatrix.from_tensor(_matrix(4, 6, 5)), torch.eye(5, dtype=torch.float64, requires_grad=True)
+    with torch.inference_mode():
+        first = matrix @ weight
+    torch.manual_seed(0)
+    products = [matrix.dropped_matmul(weight, rate=0.5)[0] for _ in range(3)]
+    assert not torch.equal(products[0], products[1])
+    upstream = torch.ones(6, 5, dtype=torch.float64)
+    # A product with the identity is the matrix itself.
+    for product in products:
+        (gradient,) = torch.autograd.grad(product, weight, upstream)
+        torch.testing.assert_close(gradient, product.detach().T @ upstream)
+    torch.testing.assert_close(matrix @ weight, first)
+
+
 def test_no_dropout_is_the_plain_product() -> None:
     dense, weight = _matrix(5, 4, 3), _matrix(6, 3, 2, 1.0)
     products = SparseMatrix.from_tensor(dense).dropped_matmul(weight, rate=0.0, passes=2)

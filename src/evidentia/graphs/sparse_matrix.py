@@ -7,6 +7,8 @@ and multiplied: this is where the time of a hundred passes goes, or does not.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -156,9 +158,24 @@ class SparseMatrix:
         row = torch.repeat_interleave(self.crow.diff())
         return row * self.shape[1] + self.col
 
-    def _filled(self, values: Tensor) -> Tensor:
-        """The matrix with its zeros, and other values in the places of those stored."""
-        return values.new_zeros(self.shape[0] * self.shape[1]).index_copy_(0, self._places, values).view(self.shape)
+    @contextmanager
+    def _filled(self, values: Tensor) -> Iterator[Tensor]:
+        """The matrix with its zeros, and other values in the places of those stored; for as long as it is looked at."""
+        try:
+            written = self._spare.pop()
+        except IndexError:
+            # A normal tensor wherever it is made, so that it can be written to everywhere.
+            with torch.inference_mode(False):
+                written = values.new_zeros(self.shape[0] * self.shape[1])
+        try:
+            yield written.index_copy_(0, self._places, values).view(self.shape)
+        finally:
+            self._spare.append(written)
+
+    @cached_property
+    def _spare(self) -> list[Tensor]:
+        """Matrices that have been filled before, one for each thread: a new one takes longer than the product."""
+        return []
 
     @cached_property
     def _stacks(self) -> dict[int, SparseMatrix]:
@@ -179,18 +196,18 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, values: Tensor, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
-        if matrix._nearly_dense:
-            filled = matrix._filled(values)
-            ctx.save_for_backward(filled)
-            return filled @ dense
         ctx.save_for_backward(values)
+        if matrix._nearly_dense:
+            with matrix._filled(values) as filled:
+                return filled @ dense
         return csr(matrix.crow, matrix.col, values, matrix.shape) @ dense
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (values,) = ctx.saved_tensors
         if ctx.matrix._nearly_dense:
-            return None, None, values.T @ gradients[0]
+            with ctx.matrix._filled(values) as filled:
+                return None, None, filled.T @ gradients[0]
         crow, col, order = ctx.matrix._transposed
         rows, columns = ctx.matrix.shape
         return None, None, csr(crow, col, values[order], (columns, rows)) @ gradients[0]
