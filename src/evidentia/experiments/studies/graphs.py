@@ -34,7 +34,7 @@ MISCLASSIFICATION = Study(
     pictures=Pictures(keep={"data": ["cora"], "method": ["s-bgcn-t-k"]}),
 )
 
-# Where accuracies of the citation graphs are published, they are of these test nodes.
+# Accuracies of the citation graphs are commonly those of these test nodes.
 PLANETOID = Study(
     name="graph-planetoid",
     title="Nodes that are labelled wrong, among the 1,000 test nodes that Planetoid comes with",
