@@ -246,8 +246,18 @@ def test_what_is_no_study_at_all_is_told(tmp_path: Path) -> None:
 def test_changing_a_file_changes_the_keys_of_its_jobs(write_study: Callable[..., Path]) -> None:
     path = write_study()
     first = plan_study(load_study(path))
-    path.write_text(path.read_text() + "\n# another thought\n")
+    path.write_text(path.read_text() + "\nTHOUGHT = 2\n")
     assert not set(first.jobs) & set(plan_study(load_study(path)).jobs)
+
+
+def test_comments_and_docstrings_are_no_other_code() -> None:
+    code = 'from evidentia.opinions import vacuity\n\ndef job(c, seed):\n    {}return {{"u": {}}}\n'
+    plain, told, changed = (
+        code_version(len, source=source)
+        for source in (code.format("", 1), "# Why.\n" + code.format('"""What."""\n    ', 1), code.format("", 2))
+    )
+    assert plain == told
+    assert plain != changed
 
 
 def test_code_is_that_which_a_job_imports(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Which code a job runs: results of other code are other results.
 
 A job's code is the module that it stands in and every module of evidentia that this one imports, directly or not. So a
-change to the graphs' code leaves the results on dirty pools standing.
+change to the graphs' code leaves the results on dirty pools standing. Comments and docstrings do not count.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._version import __version__
 
 _PACKAGE = "evidentia"
 _FOLDER = Path(__file__).parents[1]
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Python 3.11 cannot parse in two threads at once: one of them fails with a SystemError.
 _PARSING = threading.Lock()
@@ -53,33 +54,44 @@ def code_version(function: Callable[..., Any], source: str | None = None) -> str
 
 @lru_cache(maxsize=64)
 def _digest(source: str) -> str:
+    own = _parsed(source)
     found: dict[str, str] = {}
-    waiting = list(_imports(source))
+    waiting = list(own.imports)
     while waiting:
         module = waiting.pop()
         file = _file(module)
         if module not in found and file is not None:
-            found[module] = file.read_text(encoding="utf-8")
-            waiting += _imports(found[module])
-    digest = hashlib.sha256(source.encode())
+            parsed = _parsed(file.read_text(encoding="utf-8"))
+            found[module] = parsed.statements
+            waiting += parsed.imports
+    digest = hashlib.sha256(own.statements.encode())
     for module in sorted(found):
         digest.update(f"\0{module}\0{found[module]}".encode())
     return digest.hexdigest()[:12]
 
 
+class _Parsed(NamedTuple):
+    """What of a source decides what it does."""
+
+    statements: str
+    imports: tuple[str, ...]
+
+
 # Jobs share most of what they import.
 @lru_cache(maxsize=1024)
-def _imports(source: str) -> tuple[str, ...]:
-    found: list[str] = []
+def _parsed(source: str) -> _Parsed:
+    imports: list[str] = []
     with _PARSING:
         tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            imports += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             # A name that is imported may be a module.
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(found)
+            imports += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return _Parsed(ast.dump(tree), tuple(imports))
 
 
 def _file(module: str) -> Path | None:
