@@ -13,7 +13,7 @@ from evidentia import EvidentiaError, FileFormatError
 from evidentia.evaluation import auroc
 from evidentia.graphs import GRAPH_METHODS, GraphClassifier, citation_graph, ood_split
 from evidentia.graphs import training as training_module
-from evidentia.graphs.models import GraphTensors
+from evidentia.graphs.graph_tensors import GraphTensors
 
 EPOCHS = 120
 
@@ -78,8 +78,8 @@ def test_members_made_of_ones_own_module_differ(data: Any) -> None:
     mine = Mine()
     before = mine.layer.weight.clone()
     model = classifier("s-gcn", backbone=mine, members=2, epochs=3).fit(data)
-    outputs = model._sample("classes", model._trained())
-    assert not torch.equal(outputs[0], outputs[1])
+    first, second = (member(model._shown(None)) for member in model._members("classes"))
+    assert not torch.equal(first, second)
     assert torch.equal(mine.layer.weight, before)
 
 
@@ -169,8 +169,8 @@ def test_a_second_network_for_the_strength_keeps_every_label(data: Any, tmp_path
 def test_an_ensemble_averages_networks_that_differ(data: Any, tmp_path: Path) -> None:
     model = classifier("s-gcn", members=3).fit(data)
     pred = model.predict()
-    outputs = model._sample("classes", model._trained())
-    assert outputs.shape[0] == 3
+    outputs = [member(model._shown(None)) for member in model._members("classes")]
+    assert len(outputs) == 3
     assert not torch.equal(outputs[0], outputs[1])
     assert bool((pred["epistemic"] > 0).all())
     model.save(tmp_path / "model.safetensors")
@@ -250,11 +250,11 @@ def test_propagated_vacuity_finds_classes_never_shown() -> None:
 def test_passes_in_one_batch_or_many_are_as_many(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = classifier("drop-gcn", passes=7).fit(data)
     in_one = model.predict()
-    monkeypatch.setattr("evidentia.graphs.estimator._PASS_ENTRIES", 1)
+    monkeypatch.setattr("evidentia.graphs.passes._PASS_ENTRIES", 1)
     one_by_one = model.predict()
     # Other units are dropped, so the two agree as two samples do.
     assert float((in_one.probs - one_by_one.probs).abs().mean()) < 0.1
-    assert model._sample("classes", model._trained()).shape[0] == 7
+    assert model._passes("classes", model._shown(None)).number == 7
 
 
 def test_new_nodes_are_predicted_from_features_and_neighbours(data: Any) -> None:
@@ -270,7 +270,15 @@ def test_new_nodes_are_predicted_from_features_and_neighbours(data: Any) -> None
     [
         ({"method": "gnc"}, "no graph method"),
         ({"backbone": "gnc"}, "no graph backbone"),
-        ({"method": "gcn", "propagation": "strength"}, "no evidence"),
+        ({"method": "gcn", "propagation": "strength"}, "no logarithms of evidence"),
+        ({"method": "edl-gcn", "propagation": "strength"}, "no logarithms of evidence"),
+        ({"backbone": nn.Linear}, "made and not its class"),
+        ({"hidden": 0}, "hidden must be a whole number"),
+        ({"hidden": "a"}, "hidden must be a whole number"),
+        ({"passes": 2.5}, "passes must be a whole number"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\)"),
+        ({"dropout": -1.0}, "dropout"),
+        ({"checkpoint": "."}, "is a folder"),
         ({"propagation": "both"}, "propagation must be"),
         ({"passes": 0}, "passes"),
         ({"members": 0}, "members"),

@@ -13,8 +13,8 @@ from torch.autograd.functional import jacobian
 
 from evidentia import EvidentiaError
 from evidentia.graphs.gpn import GPN, RadialFlows, UnitGPN
+from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.methods import GraphMethod
-from evidentia.graphs.models import GraphTensors
 from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank
 from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.graphs.synthetic import citation_graph

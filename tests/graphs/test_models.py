@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from evidentia import EvidentiaError
-from evidentia.graphs.models import BACKBONES, GCN, GraphTensors, OwnBackbone
+from evidentia.graphs.graph_tensors import GraphTensors
+from evidentia.graphs.models import BACKBONES, GCN, OwnBackbone
 from evidentia.graphs.propagation import normalised_adjacency
 
 NODES, FEATURES, OUTPUTS = 15, 9, 4
@@ -116,11 +117,11 @@ def test_own_module_is_called_as_pyg_calls_it(graph: GraphTensors) -> None:
         def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
             return self.linear(x).index_add(0, edge_index[1], self.linear(x)[edge_index[0]])
 
-    assert OwnBackbone(Mine())(graph, passes=2).shape == (2, NODES, OUTPUTS)
-    with pytest.raises(EvidentiaError, match=f"\\({NODES}, outputs\\)"):
-        OwnBackbone(_Flat())(graph)
+    assert OwnBackbone(Mine(), OUTPUTS)(graph, passes=2).shape == (2, NODES, OUTPUTS)
+    with pytest.raises(EvidentiaError, match=f"\\({NODES}, {OUTPUTS}\\).* got \\({NODES * OUTPUTS},\\)"):
+        OwnBackbone(_Flat(FEATURES, OUTPUTS), OUTPUTS)(graph)
 
 
-class _Flat(nn.Module):
+class _Flat(nn.Linear):
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        return x.flatten()
+        return super().forward(x).flatten()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from evidentia.graphs.models import GraphTensors
+from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.sampling import NeighbourSampler, SampledSubgraph
 
 if TYPE_CHECKING:

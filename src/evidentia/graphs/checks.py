@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,15 +40,51 @@ def check_graph(data: Data, num_classes: int) -> None:
     """
     if num_classes < 2:
         raise EvidentiaError(f"a classifier needs at least 2 classes, got num_classes={num_classes}")
-    x, edge_index = _tensor(data, "x"), _tensor(data, "edge_index")
-    _check_features(x)
-    nodes = x.shape[0]
-    _check_edges(edge_index, nodes)
+    nodes = check_nodes(data)
     y = check_labels(data, nodes)
     train, validation = check_mask(data, "train_mask", nodes), check_mask(data, "val_mask", nodes)
     if validation_enabled():
-        _check_values(x, y, num_classes)
+        _check_classes(y, num_classes)
         _check_sets(y, train, validation, num_classes)
+
+
+def check_nodes(data: Data, num_features: int | None = None) -> int:
+    """Require features and edges that a network can be shown, and return the number of nodes.
+
+    Args:
+        data: a PyG `Data` with `x` and `edge_index`.
+        num_features: how many features a node must have; any number if None.
+    """
+    x, edge_index = _tensor(data, "x"), _tensor(data, "edge_index")
+    _check_features(x)
+    if num_features is not None and x.shape[1] != num_features:
+        raise EvidentiaError(
+            f"data.x must have the {num_features} features that the classifier was trained on, got {x.shape[1]}"
+        )
+    nodes = x.shape[0]
+    _check_edges(edge_index, nodes)
+    if validation_enabled():
+        check_finite(stored_values(x), "data.x")
+    return nodes
+
+
+def stored_values(x: Tensor) -> Tensor:
+    """All values of a dense tensor, or those that a sparse one stores; what it does not store is 0."""
+    if x.layout == torch.strided:
+        return x
+    # Those of COO can be read without sorting them first.
+    return x._values() if x.layout == torch.sparse_coo else x.values()
+
+
+def count_classes(data: Data, num_classes: Any = None) -> int:
+    """K: as given, or `data.num_classes`, or one more than the largest label."""
+    y = check_labels(data)
+    given = getattr(data, "num_classes", None) if num_classes is None else num_classes
+    if given is None:
+        return int(y.max()) + 1 if len(y) else 0
+    if isinstance(given, bool) or not isinstance(given, Integral):
+        raise EvidentiaError(f"num_classes must be a whole number, got {given!r}")
+    return int(given)
 
 
 def check_labels(data: Data, nodes: int | None = None) -> Tensor:
@@ -87,6 +124,7 @@ def _check_features(x: Tensor) -> None:
     if x.ndim != 2 or not x.is_floating_point() or 0 in x.shape:
         raise EvidentiaError(
             f"data.x must hold floating numbers in shape (nodes, features), got shape {tuple(x.shape)} of {x.dtype}"
+            f"{'' if x.is_floating_point() else '; convert it by .float()'}"
         )
 
 
@@ -106,10 +144,7 @@ def _check_edges(edge_index: Tensor, nodes: int) -> None:
         )
 
 
-def _check_values(x: Tensor, y: Tensor, num_classes: int) -> None:
-    # Entries that a sparse tensor does not store are 0; those of COO can be read without sorting them first.
-    stored = x if x.layout == torch.strided else x._values() if x.layout == torch.sparse_coo else x.values()
-    check_finite(stored, "data.x")
+def _check_classes(y: Tensor, num_classes: int) -> None:
     low, high = int(y.min()), int(y.max())
     if low < -1 or high >= num_classes:
         raise EvidentiaError(

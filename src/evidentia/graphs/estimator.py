@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import warnings
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -10,25 +12,23 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia._support.files import load_tensors, save_tensors
-from evidentia.graphs.checks import check_graph
+from evidentia._support.errors import EvidentiaError
+from evidentia.graphs import classifier_file
+from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
 from evidentia.graphs.fitting import Fitting, Role
+from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod, Propagation
-from evidentia.graphs.models import BACKBONES, Backbone, GraphTensors, OwnBackbone
+from evidentia.graphs.models import BACKBONES, Backbone, OwnBackbone
+from evidentia.graphs.passes import Passes, run_passes
 from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
-from evidentia.graphs.training import EDGE_DROPOUT, GraphTraining, Spread
+from evidentia.graphs.training import GraphTraining, Spread
+from evidentia.learning.checkpoint import digest
 from evidentia.learning.seeding import seeded
-from evidentia.opinions import MultinomialOpinion, uncertainties
+from evidentia.opinions import MultinomialOpinion
 from evidentia.prediction import Prediction
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-# Numbers that the widest layer of one batch of passes may hold at once.
-_PASS_ENTRIES = 1 << 25
-
-_KIND = "graph classifier"
 
 _SPREADS: dict[str, Spread] = {"strength": propagate_strength, "evidence": propagate_evidence}
 
@@ -41,6 +41,8 @@ class GraphClassifier:
             for finding nodes of unknown classes.
         backbone: "gcn", "mean-gcn", "gat", "graphsage", "appnp", or a module of your own called as
             `module(x, edge_index)`; by default the one that the method is meant for.
+        normalise: divide the features of each node by their sum, as bags of words are; by default where no feature is
+            below 0. Others, such as embeddings, are taken as they are.
         hidden: width of the hidden layer; by default the backbone's own.
         dropout: dropout rate; by default the backbone's own.
         sigma: bandwidth of the kernel prior, in hops.
@@ -69,6 +71,7 @@ class GraphClassifier:
         method: str = "s-bgcn-t-k",
         backbone: str | nn.Module | None = None,
         *,
+        normalise: bool | None = None,
         hidden: int | None = None,
         dropout: float | None = None,
         sigma: float = 1.0,
@@ -84,17 +87,25 @@ class GraphClassifier:
         propagation = self.method.propagation if propagation is None else propagation
         if propagation not in get_args(Propagation):
             raise EvidentiaError(f"propagation must be one of {', '.join(get_args(Propagation))}, got {propagation!r}")
-        if propagation != "none" and self.method.evidence is None:
-            raise EvidentiaError(f"method {method!r} has no evidence to propagate; use propagation='none'")
-        for name, value in (("passes", passes), ("members", members)):
-            if value < 1:
-                raise EvidentiaError(f"{name} must be at least 1, got {value}")
+        if propagation != "none" and self.method.evidence in (None, "relu"):
+            raise EvidentiaError(
+                f"method {method!r} has no logarithms of evidence to propagate; use propagation='none', or a method "
+                "whose evidence is an exponential"
+            )
+        _check_sizes(hidden=hidden, passes=passes, members=members)
+        if dropout is not None and not 0 <= dropout < 1:
+            raise EvidentiaError(f"dropout must lie in [0, 1), got {dropout}")
         self.backbone = self.method.backbone if backbone is None else backbone
         if isinstance(self.backbone, str):
             BACKBONES[self.backbone]
+        elif not isinstance(self.backbone, nn.Module):
+            raise EvidentiaError(f"backbone must be a name or a module, made and not its class, got {backbone!r}")
         self.options = {name: value for name, value in (("hidden", hidden), ("dropout", dropout)) if value is not None}
+        self.normalise = normalise
         self.sigma, self.passes, self.members, self.propagation = sigma, passes, members, propagation
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        if self.checkpoint is not None and self.checkpoint.is_dir():
+            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
         self.cache = None if cache is None else Path(cache)
         self.settings = GraphTraining(**settings)
         if self.settings.propagated and propagation not in _SPREADS:
@@ -102,18 +113,25 @@ class GraphClassifier:
         self.history: list[dict[str, float]] = []
         self._networks = nn.ModuleDict()
         self._graph: GraphTensors | None = None
-        self._spreads_classes = propagation == "evidence"
+        self._spreads_classes, self._normalises = propagation == "evidence", True
 
     def fit(self, data: Data, num_classes: int | None = None) -> Self:
         """Train on the nodes of `data.train_mask`, watching those of `data.val_mask`.
 
         Args:
-            data: a PyG `Data` with `x` (dense or sparse), `edge_index`, `y` (-1 where unknown) and the two masks.
+            data: a PyG `Data` with `x` (dense or sparse), `edge_index` (both directions of an edge that has none, see
+                `torch_geometric.utils.to_undirected`), `y` (-1 where unknown) and the two masks. Weights of edges are
+                not looked at.
             num_classes: K; by default `data.num_classes`, or one more than the largest label.
         """
-        classes = getattr(data, "num_classes", int(data.y.max()) + 1) if num_classes is None else num_classes
+        classes = count_classes(data, num_classes)
         check_graph(data, classes)
-        graph = GraphTensors.build(data.x, data.edge_index)
+        if getattr(data, "edge_weight", None) is not None:
+            warnings.warn("data.edge_weight is not looked at: all edges count alike", stacklevel=2)
+        self._normalises = self._choose_normalisation(data.x)
+        graph = GraphTensors.build(data.x, data.edge_index, normalise=self._normalises)
+        data = copy.copy(data)
+        data.y = data.y.long()
         fitting = Fitting(
             self.method,
             graph,
@@ -121,8 +139,10 @@ class GraphClassifier:
             classes,
             self.settings,
             self.sigma,
-            build=lambda seed: self._build(graph.num_features, classes, seed),
-            build_teacher=lambda seed: self._build(graph.num_features, classes, seed, teacher=True),
+            build=lambda seed: self._build(graph.num_features, classes, seed).to(graph.edge_index.device),
+            build_teacher=lambda seed: self._build(graph.num_features, classes, seed, teacher=True).to(
+                graph.edge_index.device
+            ),
             spread=_SPREADS[self.propagation] if self.settings.propagated else None,
             checkpoint=self.checkpoint,
             cache=self.cache,
@@ -144,47 +164,34 @@ class GraphClassifier:
         """Predict every node of the graph that was trained on, or of another one with the same features.
 
         On another graph, or the same one with nodes added, the trained weights are used as they are: a new node gets
-        its evidence from its own features and from its neighbours, and no label of the other graph is looked at.
+        its evidence from its own features and from its neighbours, and no label of the other graph is looked at. What
+        dropout drops depends on the size of a graph, so a node added far away moves the sampled figures of all others
+        by the noise of that many passes.
         """
-        own = self._trained()
-        graph = own if data is None else GraphTensors.build(data.x, data.edge_index)
-        if graph is None:
-            raise EvidentiaError("a loaded classifier has no graph of its own; give predict(data)")
-        logits = self._sample("classes", graph)
-        sampled = self.method.probs(logits)
-        measured = uncertainties(sampled) if len(sampled) > 1 else None
+        graph = self._shown(data)
+        passes = self._passes("classes", graph)
+        measured = passes.uncertainties()
         if self.method.energy:
-            measured = {**(measured or {}), "energy": propagate_energy(logits.mean(0), graph.walk)}
+            measured = {**(measured or {}), "energy": propagate_energy(passes.logits, graph.walk)}
         if self.method.evidence is None:
-            return Prediction(sampled.mean(0), uncertainties=measured)
-        opinion = MultinomialOpinion.from_alpha(self.method.alpha(self._evidence(logits, graph)), validate=False)
-        return Prediction(opinion.projected if self._spreads_classes else sampled.mean(0), opinion, measured)
+            return Prediction(passes.probs, uncertainties=measured)
+        alpha = self.method.alpha(self._evidence(passes.logits, graph))
+        opinion = MultinomialOpinion.from_alpha(alpha, validate=False)
+        return Prediction(opinion.projected if self._spreads_classes else passes.probs, opinion, measured)
 
     @torch.no_grad()
-    def embed(self) -> Tensor:
-        """The first hidden layer of every node, shape `(N, hidden)`; of an ensemble, that of its first member."""
-        graph = self._trained()
-        if graph is None:
-            raise EvidentiaError("a loaded classifier has no graph of its own to embed")
-        return self._members("classes")[0].hidden(graph)[0]
+    def embed(self, data: Data | None = None) -> Tensor:
+        """The first hidden layer of every node, shape `(N, hidden)`; of an ensemble, that of its first member.
+
+        Args:
+            data: another graph, as for `predict`.
+        """
+        return self._members("classes")[0].hidden(self._shown(data))[0]
 
     def save(self, path: str | Path) -> None:
         """Save weights and settings to one file, whole or not at all. The code of a module of your own is not in it."""
-        self._trained()
-        content = {
-            "method": self.method_name,
-            "backbone": self.backbone if isinstance(self.backbone, str) else None,
-            "options": self.options,
-            "sigma": self.sigma,
-            "passes": self.passes,
-            "members": self.members,
-            "propagation": self.propagation,
-            "spreads_classes": self._spreads_classes,
-            "settings": self.settings.model_dump(mode="json"),
-            "num_features": self._num_features,
-            "num_classes": self.num_classes,
-        }
-        save_tensors(path, _KIND, self._networks.state_dict(), content)
+        self._require_training()
+        classifier_file.save(self, path)
 
     @classmethod
     def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
@@ -194,39 +201,30 @@ class GraphClassifier:
             path: the file.
             backbone: your own module, of the same shape, if the classifier was built with one.
         """
-        tensors, content = load_tensors(path, _KIND)
-        chosen = content.get("backbone") if backbone is None else backbone
-        if chosen is None or (backbone is not None and content.get("backbone") is not None):
-            needed = "the module it was built with" if backbone is None else "no module"
-            raise EvidentiaError(f"{path} needs {needed} as backbone")
-        try:
-            model = cls(
-                content["method"],
-                chosen,
-                sigma=content["sigma"],
-                passes=content["passes"],
-                members=content["members"],
-                propagation=content["propagation"],
-                **content["options"],
-                **content["settings"],
-            )
-            model._num_features, model.num_classes = content["num_features"], content["num_classes"]
-            roles = ["classes"] + ["strength"] * (model.method.strength_prior is not None)
-            for role in roles:
-                built = (model._build(model._num_features, model.num_classes, seed=0) for _ in range(model.members))
-                model._networks[role] = nn.ModuleList(built)
-            model._networks.load_state_dict(tensors)
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise FileFormatError(f"{path} does not hold a whole graph classifier: {error}") from error
-        model._networks.eval()
-        model._spreads_classes = content["spreads_classes"]
-        return model
+        return classifier_file.load(cls, path, backbone)
 
-    def _trained(self) -> GraphTensors | None:
-        """The graph that the classifier was trained on, if it has one."""
+    def _require_training(self) -> None:
         if not self._networks:
             raise EvidentiaError("the classifier is not trained yet; call fit first")
+
+    def _shown(self, data: Data | None) -> GraphTensors:
+        """A graph as the networks want it; the one that the classifier was trained on if none is given."""
+        self._require_training()
+        if data is not None:
+            check_nodes(data, self._num_features)
+            like = next(self._networks.parameters())
+            return GraphTensors.build(data.x, data.edge_index, normalise=self._normalises, like=like)
+        if self._graph is None:
+            raise EvidentiaError("a loaded classifier has no graph of its own; give predict(data) or embed(data)")
         return self._graph
+
+    def _choose_normalisation(self, x: Tensor) -> bool:
+        signed = bool((stored_values(x) < 0).any())
+        if signed and self.normalise:
+            raise EvidentiaError(
+                "features below 0 cannot be divided by their sum; leave out normalise, or set it False"
+            )
+        return not signed if self.normalise is None else self.normalise
 
     def _members(self, role: Role) -> list[Backbone]:
         return cast("list[Backbone]", list(cast(nn.ModuleList, self._networks[role])))
@@ -234,7 +232,7 @@ class GraphClassifier:
     def _build(self, features: int, classes: int, seed: int, *, teacher: bool = False) -> Backbone:
         if isinstance(self.backbone, nn.Module) and not teacher:
             # A copy for each network; the user's module itself stays untrained.
-            network = OwnBackbone(copy.deepcopy(self.backbone))
+            network = OwnBackbone(copy.deepcopy(self.backbone), classes)
             if seed != self.settings.seed:
                 # The first starts from the user's weights; others that did so too would be the same network again.
                 with seeded(seed, -1):
@@ -246,51 +244,45 @@ class GraphClassifier:
 
     def _content(self, classes: int) -> dict[str, Any]:
         """What the networks are, for checkpoints to be known by."""
-        name = self.backbone if isinstance(self.backbone, str) else type(self.backbone).__name__
-        return {"backbone": name, "options": self.options, "classes": classes}
+        name: str | list[str] = self.backbone if isinstance(self.backbone, str) else _identity(self.backbone)
+        return {"backbone": name, "options": self.options, "classes": classes, "normalise": self._normalises}
 
     def _evidence(self, logits: Tensor, graph: GraphTensors) -> Tensor:
         """Log evidence of every node, shape `(N, K)`: for what, how much, and what neighbours add to it."""
-        mean = logits.mean(0)
         if "strength" in self._networks:
-            own = mean.logsumexp(-1, keepdim=True)
-            other = self._sample("strength", graph).mean(0).logsumexp(-1, keepdim=True)
+            own = logits.logsumexp(-1, keepdim=True)
+            other = self._passes("strength", graph).logits.logsumexp(-1, keepdim=True)
             # The geometric mean of what both networks say there is: where one is misled, the other seldom is.
-            mean = mean + (other - own) / 2
+            logits = logits + (other - own) / 2
         if self.propagation == "none":
-            return mean
-        return _SPREADS["evidence" if self._spreads_classes else "strength"](mean, graph.walk)
-
-    def _sample(self, role: Role, graph: GraphTensors) -> Tensor:
-        """Logits of shape `(members * passes, N, K)`; single passes without dropout if the method does not sample."""
-        return torch.cat([self._sample_network(network, graph) for network in self._members(role)])
-
-    def _sample_network(self, network: Backbone, graph: GraphTensors) -> Tensor:
-        if self.method.sampling == "none":
-            logits: Tensor = network.eval()(graph)
             return logits
-        widest = max(parameter.shape[-1] for parameter in network.parameters())
-        entries = max(graph.num_nodes * widest, getattr(graph.features, "num_values", 0))
-        drops_edges = self.method.sampling == "dropedge"
-        at_once = 1 if drops_edges else max(1, min(self.passes, _PASS_ENTRIES // entries))
-        parts = []
-        network.train()
-        with seeded(self.settings.seed, self.settings.epochs, graph.edge_index.device):
-            for start in range(0, self.passes, at_once):
-                shown = graph.without_edges(EDGE_DROPOUT) if drops_edges else graph
-                parts.append(network(shown, passes=min(at_once, self.passes - start)))
-        network.eval()
-        return torch.cat(parts)
+        return _SPREADS["evidence" if self._spreads_classes else "strength"](logits, graph.walk)
+
+    def _passes(self, role: Role, graph: GraphTensors) -> Passes:
+        return run_passes(
+            self._members(role), graph, self.method, self.passes, self.settings.seed, self.settings.epochs
+        )
 
     @torch.no_grad()
     def _gate(self, graph: GraphTensors, data: Data) -> bool:
         """Whether spreading all evidence raises the accuracy on the validation nodes."""
-        logits = self._sample("classes", graph).mean(0)
+        logits = self._passes("classes", graph).logits
         before, after = (
             int((values.argmax(-1) == data.y)[data.val_mask].sum())
             for values in (logits, propagate_evidence(logits, graph.walk))
         )
         return after > before
+
+
+def _check_sizes(**sizes: Any) -> None:
+    for name, value in sizes.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+            raise EvidentiaError(f"{name} must be a whole number and at least 1, got {value!r}")
+
+
+def _identity(module: nn.Module) -> list[str]:
+    """What a user's module is known by: another start is another run."""
+    return [type(module).__name__, digest(module.state_dict().values())]
 
 
 def _start_anew(layer: nn.Module) -> None:

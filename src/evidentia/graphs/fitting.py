@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.kernel_prior import kernel_prior
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod
-from evidentia.graphs.models import Backbone, GraphTensors
+from evidentia.graphs.models import Backbone
 from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.graphs.training import GraphTraining, Spread, train_network
 from evidentia.graphs.walk_prior import walk_prior

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs.models import BACKBONES, Backbone, GraphTensors, Projection
+from evidentia.graphs.graph_tensors import GraphTensors
+from evidentia.graphs.models import BACKBONES, Backbone, Projection
 from evidentia.graphs.propagation import personalised_pagerank
 from evidentia.graphs.sparse_matrix import SparseMatrix
 

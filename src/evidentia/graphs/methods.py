@@ -18,7 +18,8 @@ Sampling = Literal["none", "dropout", "dropedge"]
 Prior = Literal["hops", "walk"]
 Propagation = Literal["none", "strength", "evidence", "gated"]
 
-# A prior network's target for its training nodes: evidence 50 for the right class over a base of 1.1.
+# A prior network's target for its training nodes: evidence 50 for the right class over a base of 1.1. Its loss is
+# divided by the 50: it is then about as large as the other risks, beside which weight decay was chosen.
 _DPN_PRECISION, _DPN_BASE = 50.0, 1.1
 
 # A posterior network is drawn so much towards a spread-out Dirichlet.

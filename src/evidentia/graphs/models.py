@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -17,71 +15,12 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia.graphs.propagation import normalised_adjacency, personalised_pagerank, random_walk
+from evidentia.graphs.graph_tensors import GraphTensors
+from evidentia.graphs.propagation import personalised_pagerank
 from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.learning.dropout import dropout
 
 BACKBONES: Registry[Callable[..., Backbone]] = Registry("graph backbone")
-
-
-@dataclass(frozen=True)
-class GraphTensors:
-    """A graph as the networks want it.
-
-    Attributes:
-        features: row-normalised node features, shape `(N, F)`; sparse ones stay sparse.
-        edge_index: edges from row 0 to row 1, both directions of an undirected one, shape `(2, E)`.
-    """
-
-    features: SparseMatrix | Tensor
-    edge_index: Tensor
-
-    @classmethod
-    def build(cls, x: Tensor, edge_index: Tensor) -> GraphTensors:
-        """From node features, dense or sparse, and edges."""
-        if x.layout != torch.strided:
-            return cls(SparseMatrix.from_tensor(x).row_normalised(), edge_index)
-        total = x.sum(-1, keepdim=True)
-        return cls(x / torch.where(total != 0, total, torch.ones_like(total)), edge_index)
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return int(self.features.shape[0])
-
-    @property
-    def num_features(self) -> int:
-        """F."""
-        return int(self.features.shape[1])
-
-    @cached_property
-    def adjacency(self) -> SparseMatrix:
-        """The normalised adjacency matrix of a GCN."""
-        return normalised_adjacency(self.edge_index, self.num_nodes)
-
-    @cached_property
-    def mean_adjacency(self) -> SparseMatrix:
-        """The same with rows that sum to 1."""
-        return self.adjacency.row_normalised()
-
-    @cached_property
-    def walk(self) -> SparseMatrix:
-        """The matrix that averages over neighbours."""
-        return random_walk(self.edge_index, self.num_nodes)
-
-    def subgraph(self, nodes: Tensor, edge_index: Tensor) -> GraphTensors:
-        """The features of some nodes, with edges in the numbers of `nodes`."""
-        features = self.features
-        return GraphTensors(features.rows(nodes) if isinstance(features, SparseMatrix) else features[nodes], edge_index)
-
-    def without_edges(self, rate: float) -> GraphTensors:
-        """DropEdge: every undirected edge left out with probability `rate`."""
-        source, target = self.edge_index
-        # Both directions of an edge share the draw of their pair of ends.
-        pair = torch.minimum(source, target) * self.num_nodes + torch.maximum(source, target)
-        edges, edge_of = torch.unique(pair, return_inverse=True)
-        kept = (torch.rand(len(edges), device=pair.device) >= rate)[edge_of]
-        return replace(self, edge_index=self.edge_index[:, kept])
 
 
 class Backbone(nn.Module, ABC):
@@ -94,6 +33,12 @@ class Backbone(nn.Module, ABC):
 
     def start_epoch(self, epoch: int) -> None:
         """Told the number of an epoch, from 0, before it."""
+
+    def pass_entries(self, graph: GraphTensors) -> int:
+        """How many numbers the largest tensor of one pass holds, about."""
+        widest = max(parameter.shape[-1] for parameter in self.parameters() if parameter.ndim)
+        stored = graph.features.num_values if isinstance(graph.features, SparseMatrix) else 0
+        return max(graph.num_nodes * widest, stored)
 
     @abstractmethod
     def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
@@ -172,7 +117,7 @@ class MeanGCN(GCN):
 class GraphSAGE(Backbone):
     """A node's own features and the mean of its neighbours', each with weights of their own (Hamilton et al. 2017).
 
-    Arguments are as for `GCN`.
+    A node without neighbours stands in for them itself. Arguments are as for `GCN`.
     """
 
     def __init__(self, features: int, outputs: int, hidden: int = 16, dropout: float = 0.5) -> None:
@@ -245,6 +190,13 @@ class GAT(Backbone):
         """Outputs of shape `(passes, N, outputs)`."""
         return self._attend(graph, self.second(self.hidden(graph, passes)), 1)
 
+    def pass_entries(self, graph: GraphTensors) -> int:
+        """Every edge carries what all heads say of its source."""
+        edges = graph.edge_index.shape[1] + graph.num_nodes
+        # Two numbers of attention for each unit of each head.
+        units: int = self.attention[0].numel() // 2
+        return max(super().pass_entries(graph), edges * units)
+
     def _attend(self, graph: GraphTensors, projected: Tensor, layer: int) -> Tensor:
         loops = torch.arange(graph.num_nodes, device=projected.device)
         source, target = torch.cat([graph.edge_index, loops.expand(2, -1)], dim=1)
@@ -268,24 +220,31 @@ class GAT(Backbone):
 class OwnBackbone(Backbone):
     """A module of the user's that takes node features and edges, `module(x, edge_index)`, as PyG's do.
 
+    All of its parameters count as those of the first layer.
+
     Args:
         module: gives outputs of shape `(N, outputs)`.
+        outputs: how many numbers a node it must give.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, outputs: int) -> None:
         super().__init__()
-        self.first = module
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            raise EvidentiaError(f"the network {type(module).__name__} has no parameter that could be trained")
+        self.first, self.outputs = module, outputs
 
     def forward(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """One call a pass."""
         features = graph.features
         x = features.to_dense() if isinstance(features, SparseMatrix) else features
-        outputs = [self.first(x, graph.edge_index) for _ in range(passes)]
-        if outputs[0].ndim != 2 or outputs[0].shape[0] != graph.num_nodes:
+        found = [self.first(x, graph.edge_index) for _ in range(passes)]
+        wanted = (graph.num_nodes, self.outputs)
+        if not isinstance(found[0], Tensor) or found[0].shape != wanted:
+            got = tuple(found[0].shape) if isinstance(found[0], Tensor) else type(found[0]).__name__
             raise EvidentiaError(
-                f"the network must give outputs of shape ({graph.num_nodes}, outputs), got {tuple(outputs[0].shape)}"
+                f"the network must give a tensor of shape {wanted}, a number for each node and class, got {got}"
             )
-        return torch.stack(outputs)
+        return torch.stack(found)
 
     def hidden(self, graph: GraphTensors, passes: int = 1) -> Tensor:
         """A user's module has no layer that is known to be hidden: its outputs."""

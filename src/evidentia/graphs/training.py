@@ -16,8 +16,9 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
 from evidentia.graphs.batches import LARGE_GRAPH, USUAL_BATCH, Batch, Neighbourhoods, WholeGraph
+from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.methods import GraphMethod
-from evidentia.graphs.models import Backbone, GraphTensors
+from evidentia.graphs.models import Backbone
 from evidentia.graphs.sparse_matrix import SparseMatrix
 from evidentia.learning import DivergenceTo
 from evidentia.learning.checkpoint import Checkpoint
@@ -43,11 +44,12 @@ class GraphTraining(Settings):
         epochs: the most epochs to train.
         patience: stop after so many epochs without a better validation loss, and return to the best; None trains on.
         learning_rate: of Adam.
-        weight_decay: on the first layer.
+        weight_decay: on the first layer; of a module of one's own, on all of it.
         prior_weight: how strongly the prior draws.
         strength_weight: how strongly the strength prior draws the second network of methods that have one.
         batch_size: training nodes a step, with drawn neighbourhoods; by default the whole graph, or 1,024 where it has
-            more than 200,000 nodes.
+            more than 200,000 nodes. Degrees are then those of what was drawn, and as many other nodes as training
+            nodes are held to prior and teacher, so evidence differs somewhat from that of training on the whole graph.
         fanouts: how many neighbours to draw at most for a batch, hop by hop.
         propagated: spread evidence along edges in training too, as it will be when predicting.
         seed: fixes all randomness.
