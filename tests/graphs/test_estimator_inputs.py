@@ -67,6 +67,16 @@ def test_features_of_any_floating_type_and_labels_of_any_whole_one(dtype: torch.
     assert torch.allclose(found.probs, expected.probs, atol=0.2 if dense else 1e-5)
 
 
+def test_torch_may_have_another_usual_type(data: Any) -> None:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        pred = classifier("s-bgcn-t-kw", epochs=3).fit(data).predict()
+    finally:
+        torch.set_default_dtype(before)
+    assert pred.probs.dtype == torch.float64
+
+
 def test_features_below_zero_are_taken_as_they_are(tmp_path: Path) -> None:
     graph = citation_graph(nodes=600, classes=3, features=40, homophily=0.9, seed=0)
     generator = torch.Generator().manual_seed(0)

@@ -61,6 +61,11 @@ def test_walk_averages_over_neighbours() -> None:
     assert walk.tolist() == [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 
 
+def test_an_edge_from_a_node_to_itself_makes_it_no_neighbour_of_its_own() -> None:
+    walk = random_walk(torch.tensor([[0, 1, 0, 2], [1, 0, 0, 2]]), 3).to_dense()
+    assert walk.tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
+
 def test_adjacency_is_that_of_kipf_and_welling() -> None:
     edges = _graph(2)
     dense = torch.zeros(12, 12)

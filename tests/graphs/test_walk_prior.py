@@ -16,7 +16,7 @@ def _definition(edges: torch.Tensor, y: torch.Tensor, train: torch.Tensor, class
     nodes = len(y)
     walk = torch.zeros(nodes, nodes, dtype=torch.float64)
     for source, target in edges.T.tolist():
-        walk[target, source] += 1
+        walk[target, source] += source != target
     walk += torch.diag((walk.sum(1) == 0).double())
     walk /= walk.sum(1, keepdim=True)
     ends = stop * torch.linalg.inv(torch.eye(nodes, dtype=torch.float64) - (1 - stop) * walk)

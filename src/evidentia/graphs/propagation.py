@@ -74,11 +74,11 @@ def personalised_pagerank(values: Tensor, walk: SparseMatrix, teleport: float = 
 
 
 def random_walk(edge_index: Tensor, num_nodes: int) -> SparseMatrix:
-    """The matrix that averages over a node's neighbours; a node without any is its own."""
+    """The matrix that averages over a node's neighbours, itself not counted; a node without any is its own."""
+    edges = _between_nodes(edge_index)
     alone = torch.ones(num_nodes, dtype=torch.bool, device=edge_index.device)
-    alone[edge_index[1]] = False
-    loops = alone.nonzero().squeeze(-1)
-    source, target = torch.cat([edge_index[0], loops]), torch.cat([edge_index[1], loops])
+    alone[edges[1]] = False
+    source, target = torch.cat([edges, alone.nonzero().T.expand(2, -1)], dim=1)
     ones = torch.ones(len(source), device=edge_index.device)
     return SparseMatrix.from_entries(target, source, ones, (num_nodes, num_nodes)).row_normalised()
 
@@ -86,8 +86,12 @@ def random_walk(edge_index: Tensor, num_nodes: int) -> SparseMatrix:
 def normalised_adjacency(edge_index: Tensor, num_nodes: int) -> SparseMatrix:
     r"""$\hat D^{-1/2} (A + I) \hat D^{-1/2}$, what a GCN multiplies with (Kipf and Welling 2017)."""
     loops = torch.arange(num_nodes, device=edge_index.device)
-    kept = edge_index[:, edge_index[0] != edge_index[1]]
-    source, target = torch.cat([kept[0], loops]), torch.cat([kept[1], loops])
-    degree = torch.bincount(target, minlength=num_nodes).float()
+    source, target = torch.cat([_between_nodes(edge_index), loops.expand(2, -1)], dim=1)
+    degree = torch.bincount(target, minlength=num_nodes).to(torch.get_default_dtype())
     values = (degree[source] * degree[target]).rsqrt()
     return SparseMatrix.from_entries(target, source, values, (num_nodes, num_nodes))
+
+
+def _between_nodes(edge_index: Tensor) -> Tensor:
+    """The edges that do not end where they begin."""
+    return edge_index[:, edge_index[0] != edge_index[1]]

@@ -54,7 +54,7 @@ OOD = Study(
     job="graph",
     fixed={"task": "ood"},
     axes={"data": GRAPHS, "method": [*METHODS, *PEERS, OURS]},
-    metrics=[*_SCORES, "auroc.energy", "aupr.energy"],
+    metrics=[*_SCORES, "auroc.energy", "aupr.energy", "accuracy"],
     unit="%",
     beside=Beside(table="graph-ood", row="{data}/{method}", runs=_RUNS),
     compare=Comparison(axis="method", against="s-bgcn-t-k", metrics=["auroc.vacuity", "auroc.entropy"]),
