@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -14,14 +13,13 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
-from evidentia._support.settings import Settings
 from evidentia.evaluation import EventTruth
 from evidentia.events.augmentation import Batch
 from evidentia.events.evidence import Activation, Loss, segment_loss
 from evidentia.events.network import EventNetwork
 from evidentia.events.onset_weights import onset_weights
-from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import Checkpoint, digest
+from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.seeding import seeded
 
 # Beyond this length gradients are cut: a GRU now and then has a very steep moment.
@@ -30,15 +28,11 @@ _STEEPEST = 5.0
 _LARGE_BLOCK = 31 << 20
 
 
-class EventTraining(Settings):
-    """How an event network is trained.
+class EventTraining(EpochSettings):
+    """How an event network is trained; `EpochSettings` has the others.
 
     Attributes:
-        epochs: passes over the training clips.
         batch_size: clips a step.
-        learning_rate: the (first) learning rate of AdamW.
-        weight_decay: its weight decay.
-        schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it.
         loss: "beta", the Bayes risk of the cross entropy; "bce", the cross entropy at the expected probability; or
             "sigmoid", a plain network without evidence. See `segment_loss`.
         activation: from the network's outputs to evidence: "exp" learns fastest by far, "softplus", "relu" or "elu".
@@ -46,36 +40,18 @@ class EventTraining(Settings):
         augmentation: change training clips at random in every epoch, see `evidentia.events.Augmentation`.
         piece: clips longer than so many segments are cut in pieces of that length to train on; by default 160, 10 s of
             sound, and 512 for a series.
-        patience: stop after so many epochs without a better loss on the validation clips, and return to the best.
         seed: fixes weights, batches, augmentations and which clips are held out.
-        checkpoint: a file written after every epoch; when it is there already, training goes on from it and ends
-            exactly where it would have without the interruption (with the same data and settings, on one machine).
-        progress: show a progress bar on the terminal's error stream.
     """
 
     epochs: int = Field(25, ge=1)
     batch_size: int = Field(8, ge=1)
     learning_rate: float = Field(5e-3, gt=0)
     weight_decay: float = Field(1e-4, ge=0)
-    schedule: Literal["cosine", "constant"] = "cosine"
     loss: Loss = "beta"
     activation: Activation = "exp"
     onset_weights: bool = False
     augmentation: bool = False
     piece: int | None = Field(None, ge=2)
-    patience: int | None = Field(None, ge=1)
-    seed: int = Field(0, ge=0, lt=2**32)
-    checkpoint: Path | None = None
-    progress: bool = True
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        if self.checkpoint is not None and self.checkpoint.is_dir():
-            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
-
-    def rate_at(self, step: float) -> float:
-        """The learning rate after so many epochs, whole or in part."""
-        return scheduled_rate(self.learning_rate, self.schedule, step / self.epochs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from evidentia.learning.beta_loss import beta_risk
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.density import GaussianDensity
 from evidentia.learning.divergence import dirichlet_kl
+from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.fixed_divergence import DivergenceTo
 from evidentia.learning.losses import (
     LOSSES,
@@ -36,6 +37,7 @@ __all__ = [
     "DirichletMethod",
     "DivergenceTo",
     "Ensemble",
+    "EpochSettings",
     "EvidentialClassifier",
     "FlexibleDirichlet",
     "GaussianDensity",

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
-from evidentia._support.settings import Settings
-from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
+from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
 
@@ -25,45 +22,21 @@ if TYPE_CHECKING:
     from evidentia.learning.classifier import EvidentialClassifier
 
 
-class TrainingSettings(Settings):
-    """How `EvidentialClassifier.fit` trains.
+class TrainingSettings(EpochSettings):
+    """How `EvidentialClassifier.fit` trains; `EpochSettings` has the others.
 
     Attributes:
-        epochs: passes over the training set.
-        batch_size: samples a step.
-        learning_rate: the (first) learning rate of AdamW.
-        weight_decay: its weight decay.
-        schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it.
         validation: a pair of inputs and labels, or a `Dataset`, on which the loss is watched, with all penalties at the
             weight that they have at the end.
-        patience: stop after so many epochs without a better validation loss, and return to the best.
         seed: fixes the order of samples and all randomness inside the network.
-        checkpoint: a file written after every epoch; when it is there already, training goes on from it and ends
-            exactly where it would have without the interruption (with the same data and settings, on one machine).
-        progress: show a progress bar on the terminal's error stream.
     """
 
-    epochs: int = Field(30, ge=1)
-    batch_size: int = Field(64, ge=1)
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    schedule: Literal["cosine", "constant"] = "cosine"
     validation: Any = None
-    patience: int | None = Field(None, ge=1)
-    seed: int = Field(0, ge=0, lt=2**32)
-    checkpoint: Path | None = None
-    progress: bool = True
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         if self.patience is not None and self.validation is None:
             raise EvidentiaError("early stopping by patience needs validation data; give validation=(x, y)")
-        if self.checkpoint is not None and self.checkpoint.is_dir():
-            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
-
-    def rate_at(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0."""
-        return scheduled_rate(self.learning_rate, self.schedule, epoch / self.epochs)
 
 
 def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSettings) -> None:
