@@ -89,7 +89,7 @@ def test_validation_labels_are_counted_and_have_a_control_of_their_own(tmp_path:
 def test_the_published_figure_stands_beside_ours() -> None:
     output = runner.invoke(app, ["semisup", "two-moons", "--objective", "vat", "--robust", "none", "--updates", "2",
                                  "--ratio", "0.25", "--seeds", "1"]).stdout  # fmt: skip
-    published = dict(re.findall(r"│ ([a-zBN ]+?) +│ +\S+ ± \S+ │ +(\S+) │", output))
+    published = dict(re.findall(r"│ ([a-zBN ]+?) +│ +[\d.]+ │ +(\S+) │", output))
     assert published == {"supervised": "84.4", "no BN": "100.0", "separate BN": "60.7", "frozen BN": "89.7"}
     assert "published" not in run("--seeds", "1").stdout
 
@@ -145,6 +145,14 @@ def test_bad_input_is_told_in_a_sentence(
     shown = " ".join(capsys.readouterr().err.split())
     assert message in shown
     assert "Traceback" not in shown
+
+
+def test_places_that_cannot_be_written_are_told_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(semisup_runs, "train_task", lambda **_: pytest.fail("nothing was to be trained"))
+    for option, place in (("--json", tmp_path), ("--picture", tmp_path / "pool.pdf")):
+        assert isinstance(run("--seeds", "1", option, str(place)).exception, EvidentiaError)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from evidentia import EvidentiaError
 from evidentia.cli import app
 from evidentia.experiments import STUDIES, Study, read_results
+from evidentia.experiments.graph_configuration import graph_configuration
 from evidentia.experiments.graph_records import records_table
 
 STUDY = STUDIES["graph-ood"]
@@ -39,7 +40,8 @@ def test_records_of_a_cell_are_taken_together(tmp_path: Path) -> None:
         record(tmp_path / "c.json", [0], [0.5], task="misclassification"),
     ]
     table = records_table(STUDY, files)
-    (row,) = table.rows
+    row, accuracy = table.rows
+    assert (accuracy.metric, accuracy.mean) == ("accuracy", pytest.approx(90))
     assert list(row.values) == [0, 1, 5, 6]
     assert row.mean == pytest.approx(82.5)
     assert (row.cell.labels, row.metric) == ({"data": "cora", "method": "gcn"}, "auroc.entropy")
@@ -80,6 +82,22 @@ def test_other_settings_and_seeds_that_come_twice_are_refused(tmp_path: Path) ->
     file.write_text("{}")
     with pytest.raises(EvidentiaError, match="is no record of evidentia graph --json: it lacks evidentia_version"):
         records_table(STUDY, [file])
+
+
+def test_a_record_may_have_all_settings_or_those_that_are_not_usual(tmp_path: Path) -> None:
+    full = graph_configuration("cora", "ood", "gcn")
+    files = [record(tmp_path / "old.json", [0], [0.5]), record(tmp_path / "new.json", [1], [0.5], **full)]
+    content = json.loads(files[1].read_text())
+    # As it is written now: a backbone by its name, and no deviation of one seed.
+    content["configuration"], content["std"] = full, {"auroc": {"entropy": None}}
+    files[1].write_text(json.dumps(content))
+    assert list(records_table(STUDY, files).rows[0].values) == [0, 1]
+    for other in ({"classes": "random"}, {"per_class": 5}, {"patience": 9}, {"dropout": 0.1}, {"backbone": "gat"}):
+        ((name, value),) = other.items()
+        content["configuration"] = json.loads(json.dumps(graph_configuration("cora", "ood", "gcn", **other)))
+        files[1].write_text(json.dumps(content))
+        with pytest.raises(EvidentiaError, match=f"was run with {name} {value}, and the study has {full[name]}"):
+            records_table(STUDY, files)
 
 
 def test_the_command_runs_nothing_and_exports(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import evidentia
-from evidentia.experiments.record import RunRecord
+from evidentia.experiments.record import RunCost, RunRecord
 
 
 def _record() -> RunRecord:
@@ -39,4 +39,15 @@ def test_the_file_says_everything_that_is_needed_to_run_it_again(tmp_path: Path)
 def test_one_seed_has_no_deviation() -> None:
     record = RunRecord({})
     record.add(0, {"accuracy": 0.5})
-    assert record.summary()["std"] == {"accuracy": 0.0}
+    assert record.summary()["std"] == {"accuracy": None}
+
+
+def test_what_was_run_before_is_counted_with_what_is_run_now() -> None:
+    record = RunRecord({})
+    record.add(0, {"accuracy": 0.5}, before=RunCost(1000.0, 500.0, 1 << 50))
+    record.add(1, {"accuracy": 0.5}, before=RunCost(1000.0, 500.0, 1))
+    record.add(2, {"accuracy": 0.5})
+    summary = record.summary()
+    assert 2000 <= summary["wall_seconds"] < 2900
+    assert 1000 <= summary["cpu_seconds"] < 1400
+    assert summary["peak_memory_bytes"] == 1 << 50

@@ -23,6 +23,7 @@ from evidentia.experiments import (
     published,
 )
 from evidentia.experiments.code_version import code_version
+from evidentia.experiments.jobs.graph import graph_job
 from evidentia.experiments.jobs.semisup_uncertainty import epistemic_job
 
 GOOD: dict[str, Any] = {"name": "mine", "title": "Mine", "job": "graph", "metrics": ["accuracy"]}
@@ -166,6 +167,10 @@ def test_a_file_that_is_wrong_is_told_before_any_work(tmp_path: Path, text: str,
         ({"data": "coral"}, "coral"),
         ({"data": None}, "needs data"),
         ({"task": "guess"}, "there is no task 'guess'"),
+        ({"protocol": "x"}, "there is no protocol 'x'"),
+        ({"classes": "random"}, "choose the task 'ood'"),
+        ({"task": "ood", "classes": "some"}, "got 'some'"),
+        ({"per_class": 0}, "got per_class=0"),
         ({"epochs": -1}, "epochs"),
     ],
 )
@@ -173,6 +178,13 @@ def test_options_that_a_job_does_not_know_are_told_before_any_work(wrong: dict[s
     study = Study(**GOOD, fixed={"data": "cora", **wrong}, axes={"hidden": [8]})
     with pytest.raises(EvidentiaError, match=f"the study mine cannot run hidden 8: .*{problem}"):
         plan_study(study)
+
+
+def test_a_study_may_draw_unknown_classes_and_nodes() -> None:
+    drawn = {"task": "ood", "classes": "random", "per_class": 5, "validation": 40}
+    study = Study(**GOOD, fixed={"data": "synthetic", "method": "gcn", "epochs": 2, **drawn}, axes={"hidden": [8]})
+    (job, *_) = plan_study(study).jobs.values()
+    assert graph_job(job.configuration, 0) != graph_job({**job.configuration, "classes": "last"}, 0)
 
 
 @pytest.mark.parametrize(

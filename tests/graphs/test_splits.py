@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -145,6 +146,17 @@ def test_the_published_draws() -> None:
         assert bool((data.y[drawn] < 0).any()) == ("ood_mask" in data)
         assert torch.equal(drawn, author_draws(data, seed=1))
         assert not torch.equal(drawn, author_draws(data, seed=2))
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    graph, three = bare(), np.int64(3)
+    counts = {"per_class": np.int64(4), "validation": np.int32(50)}
+    for split in (misclassification_split, ood_split):
+        data = split(graph, three, **counts)
+        assert same(data, split(graph, 3, per_class=4, validation=50))
+        drawn = author_draws(data, three, draws=np.int64(2), size=np.int64(9))
+        assert torch.equal(drawn, author_draws(data, 3, draws=2, size=9))
+    assert ood_split(graph, 0, np.array([1, 2]), validation=50).ood_classes == [1, 2]
 
 
 def test_what_cannot_be_split_is_told() -> None:

@@ -11,7 +11,7 @@ from evidentia import EvidentiaError, MultinomialOpinion, Prediction
 from evidentia.evaluation import aupr, auroc
 from evidentia.graphs import citation_graph, misclassification_split, ood_split
 from evidentia.graphs import tasks as tasks_module
-from evidentia.graphs.tasks import run_task, usual_settings
+from evidentia.graphs.tasks import run_task, train_task, usual_settings
 
 QUICK = {"epochs": 30, "passes": 5, "hidden": 8, "progress": False}
 
@@ -92,6 +92,60 @@ def test_the_public_protocol_tests_on_the_graphs_own_test_nodes(data: Any, monke
     del own.test_mask
     with pytest.raises(EvidentiaError, match="no test nodes of its own"):
         run_task(own, protocol="public")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"task": "oood"}, "there is no task 'oood'; choose one of: misclassification, ood"),
+        ({"protocol": "x"}, "there is no protocol 'x'; choose one of: clean, public, author"),
+        ({"classes": "random"}, "the task 'misclassification' knows all classes.* 'random'.* choose the task 'ood'"),
+        ({"task": "ood", "classes": "first"}, "'last', 'random' or a list of classes, got 'first'"),
+        ({"task": "ood", "classes": 3}, "a list of whole numbers, got 3"),
+        ({"task": "ood", "classes": [2.5]}, r"a list of whole numbers, got \[2.5\]"),
+        ({"per_class": 0}, "got per_class=0"),
+        ({"validation": "many"}, "got validation='many'"),
+        ({"protocol": "author", "per_class": 450}, "draw fewer, or use the protocol 'clean'"),
+    ],
+)
+def test_what_there_is_not_is_told_before_training(
+    arguments: dict[str, Any], message: str, data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Fake, "fit", lambda *_: pytest.fail("nothing was to be trained"))
+    monkeypatch.setattr(tasks_module, "GraphClassifier", _Fake)
+    for run in (run_task, train_task):
+        with pytest.raises(EvidentiaError, match=message):
+            run(data, **arguments)
+
+
+def test_unknown_classes_are_the_last_unless_others_are_wanted(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_module, "GraphClassifier", _Fake)
+    assert train_task(data, "ood").split.ood_classes == [2, 3]
+    assert train_task(data, "ood", classes=[1]).split.ood_classes == [1]
+    drawn = [train_task(data, "ood", seed=seed, classes="random").split.ood_classes for seed in range(8)]
+    assert drawn == [ood_split(data, seed, "random").ood_classes for seed in range(8)]
+    assert len(set(map(tuple, drawn))) > 1
+    assert run_task(data, "ood", classes=[1]) != run_task(data, "ood")
+
+
+def test_a_small_graph_without_masks_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_module, "GraphClassifier", _Fake)
+    small = citation_graph(nodes=200, classes=4, features=40)
+    del small.train_mask, small.val_mask, small.test_mask
+    for task in ("misclassification", "ood"):
+        with pytest.raises(EvidentiaError, match="lower validation or per_class"):
+            run_task(small, task)
+        split = train_task(small, task, per_class=5, validation=30).split
+        assert [int(mask.sum()) for mask in (split.train_mask, split.val_mask)] == [5 * split.num_classes, 30]
+        assert 0 <= run_task(small, task, per_class=5, validation=30).accuracy <= 1
+
+
+def test_counted_nodes_take_the_place_of_the_graphs_own(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_module, "GraphClassifier", _Fake)
+    split = train_task(data, per_class=7).split
+    assert torch.equal(split.train_mask, misclassification_split(data, 0, per_class=7, public=False).train_mask)
+    assert int(split.train_mask.sum()) == 28
+    assert int(split.val_mask.sum()) == 500
 
 
 @pytest.mark.parametrize("task", ["misclassification", "ood"])

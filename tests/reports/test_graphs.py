@@ -94,13 +94,22 @@ def test_curves_are_left_out_if_nothing_is_wrong(model: GraphClassifier, data: A
     assert [path.name for path in graph_pictures(model, own, "")] == PICTURES[:2]
 
 
-def test_a_graph_without_test_nodes_and_another_graph_are_refused(model: GraphClassifier, data: Any) -> None:
+def test_a_graph_without_test_nodes_or_with_other_features_is_refused(model: GraphClassifier, data: Any) -> None:
     own = data.clone()
     own.test_mask = torch.zeros(300, dtype=torch.bool)
     with pytest.raises(EvidentiaError, match="no test node with a label"):
         graph_pictures(model, own, "")
-    with pytest.raises(EvidentiaError, match="300 nodes"):
-        graph_pictures(model, citation_graph(nodes=200, classes=4, features=60), "")
+    with pytest.raises(EvidentiaError, match="features that the classifier was trained on, got 50"):
+        graph_pictures(model, citation_graph(nodes=200, classes=4, features=50), "")
+
+
+def test_a_loaded_classifier_draws_a_graph_that_it_was_not_trained_on(
+    model: GraphClassifier, tmp_path: Path, figures: dict[str, Any]
+) -> None:
+    model.save(tmp_path / "model.safetensors")
+    loaded = GraphClassifier.load(tmp_path / "model.safetensors")
+    other = citation_graph(nodes=200, classes=4, features=60, seed=5)
+    assert [path.name for path in graph_pictures(loaded, other, "")] == PICTURES
 
 
 def test_equal_embeddings_can_be_placed() -> None:

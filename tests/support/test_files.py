@@ -14,7 +14,14 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from evidentia import EvidentiaError, FileFormatError
-from evidentia._support.files import FORMAT_VERSION, load_tensors, save_tensors, write_atomically, write_text
+from evidentia._support.files import (
+    FORMAT_VERSION,
+    check_writable,
+    load_tensors,
+    save_tensors,
+    write_atomically,
+    write_text,
+)
 
 CONTENT = {"classes": ["a", "ü"], "rate": 1e-7, "count": 3, "nothing": None, "nested": {"deep": [1.5, True]}}
 
@@ -266,3 +273,17 @@ def test_a_pickle_runs_no_code(tmp_path):
     assert not trace.exists()
     pickle.loads((tmp_path / "a.pkl").read_bytes())
     assert trace.exists()  # the bomb was live
+
+
+def test_where_a_file_can_be_written_is_known_beforehand_and_nothing_is_left_there(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "deep" / "file")
+    assert not list(tmp_path.iterdir())
+    file = tmp_path / "file"
+    file.write_text("as it was")
+    check_writable(file)
+    assert file.read_text() == "as it was"
+    with pytest.raises(EvidentiaError, match=f"{tmp_path} is a folder"):
+        check_writable(tmp_path)
+    with pytest.raises(EvidentiaError, match="Not a directory"):
+        check_writable(file / "below")
+    assert list(tmp_path.iterdir()) == [file]

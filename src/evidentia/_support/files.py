@@ -76,6 +76,24 @@ def write_text(path: str | Path, text: str) -> None:
     write_atomically(path, write)
 
 
+def check_writable(path: str | Path) -> None:
+    """See that a file could be written, before the work whose result it is to hold; no trace is left.
+
+    Raises:
+        EvidentiaError: if a folder has that name, or no file can be made where it is to stand.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise EvidentiaError(f"a file is to be written, but {path} is a folder; give the name of a file in it")
+        place = next(folder for folder in path.absolute().parents if folder.exists())
+        # Permissions do not tell: the superuser has them all, even where the file system takes no files.
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise EvidentiaError(f"{path} cannot be written ({error.strerror}); give a file in another folder") from error
+
+
 def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], content: dict[str, Any]) -> None:
     """Save tensors and JSON-able `content` as an evidentia file of the given `kind`."""
     # Tensors may share memory or be strided views, neither of which safetensors stores.

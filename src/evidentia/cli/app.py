@@ -13,6 +13,7 @@ from rich.console import Console
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._version import __version__
 from evidentia.cli.events import events
+from evidentia.cli.graph_command import graph
 
 _errors = Console(stderr=True)
 
@@ -71,55 +72,7 @@ def demo(
     run_demo(out, range(first_seed, first_seed + seeds))
 
 
-class _Task(str, Enum):
-    MISCLASSIFICATION = "misclassification"
-    OOD = "ood"
-
-
-class _Protocol(str, Enum):
-    CLEAN = "clean"
-    PUBLIC = "public"
-    AUTHOR = "author"
-
-
-class _Propagation(str, Enum):
-    NONE = "none"
-    STRENGTH = "strength"
-    EVIDENCE = "evidence"
-    GATED = "gated"
-
-
-@app.command()
-def graph(
-    data: Annotated[
-        str, typer.Argument(help="A graph: cora, citeseer, pubmed, photo, computers, physics, synthetic …")
-    ],
-    method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
-    task: Annotated[_Task, typer.Option(help="What to find.")] = _Task.MISCLASSIFICATION,
-    protocol: Annotated[_Protocol, typer.Option(help="Which nodes to test on.")] = _Protocol.CLEAN,
-    backbone: Annotated[
-        str | None, typer.Option(help="gcn, mean-gcn, gat, graphsage, appnp; else the method's.")
-    ] = None,
-    propagation: Annotated[
-        _Propagation | None, typer.Option(help="Spread evidence along edges; else the method's own way.")
-    ] = None,
-    members: Annotated[int, typer.Option(min=1, help="How many networks to average.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 10,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder to keep trained teachers in.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
-) -> None:
-    """Classify the nodes of a graph, and score the uncertainties at finding mistakes or unknown classes."""
-    from evidentia.cli.graph import run_graph
-
-    options = {
-        "backbone": backbone,
-        "propagation": None if propagation is None else propagation.value,
-        "members": members,
-        "cache": None if cache is None else str(cache),
-    }
-    run_graph(data, method, task.value, protocol.value, range(first_seed, first_seed + seeds), data_root, json, options)
+app.command()(graph)
 
 
 class _Preset(str, Enum):

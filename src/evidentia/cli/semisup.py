@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import check_writable
+from evidentia.cli.figures import over_seeds, percent
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.semisup import pool_kinds
@@ -31,6 +33,12 @@ def run_semisup(
 ) -> None:
     """Run the method, write what it gave, then run the controls and write again; print a table at the end."""
     settings = _complete(settings)
+    if json_file is not None:
+        check_writable(json_file)
+    if picture is not None:
+        from evidentia.reports.style import check_picture
+
+        check_picture(picture)
     console, notes = Console(), Console(stderr=True)
     started = 0
 
@@ -104,8 +112,7 @@ def _print(console: Console, runs: PoolRuns) -> None:
     settings, result = runs.settings, runs.method
     rows: list[Row] = [(settings["robust"], result), *runs.controls.items()]
     figures = [_published(row[1]["configuration"]) for row in rows]
-    over = f"mean ± sd over {len(runs.seeds)} seeds" if len(runs.seeds) > 1 else "one seed"
-    title = f"{_task(settings)}: accuracy in %, {over}"
+    title = f"{_task(settings)}: accuracy in %, {over_seeds(len(runs.seeds))}"
     table = Table(title=title, title_justify="left", title_style="bold", header_style="")
     headings = ["method", "accuracy", *(["published"] if any(figures) else []), "w_in / w_ood", "AUROC", "seconds"]
     for index, heading in enumerate(headings):
@@ -128,8 +135,7 @@ def _cells(found: dict[str, Any], published: list[str]) -> list[str]:
     if found["configuration"]["robust"] not in ("none", "supervised"):
         weights = " / ".join(f"{mean[name]:.2f}" for name in ("w_in", "w_ood") if name in mean)
         auroc = f"{mean['ood_auroc']:.3f}" if "ood_auroc" in mean else ""
-    accuracy = f"{100 * mean['accuracy']:.1f} ± {100 * std['accuracy']:.1f}"
-    return [accuracy, *published, weights, auroc, f"{mean['seconds']:.1f}"]
+    return [percent(mean["accuracy"], std["accuracy"]), *published, weights, auroc, f"{mean['seconds']:.1f}"]
 
 
 def _published(configuration: dict[str, Any]) -> str:

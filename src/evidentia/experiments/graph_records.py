@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia.experiments.graph_configuration import graph_configuration
 from evidentia.experiments.job import flat_metrics
 from evidentia.experiments.study import Cell, Study
 from evidentia.experiments.study_row import paired_tests
 from evidentia.experiments.study_table import CellRuns, StudyTable, table_rows
-from evidentia.graphs.tasks import usual_settings
 
 _NAMED = ("data", "task", "method")
+# Records were once written without what is usual; null there, or nothing, is the method's own.
+_OF_THE_METHOD = ("backbone", "propagation")
 _PARTS = ("evidentia_version", "configuration", "seeds", "metrics", "wall_seconds", "cpu_seconds", "peak_memory_bytes")
 
 
@@ -26,9 +28,9 @@ class _Record:
 
     @property
     def options(self) -> dict[str, Any]:
-        # Where teachers are kept changes nothing, and what is not set is the usual.
-        given = self.content["configuration"].items()
-        return {name: value for name, value in given if value is not None and name != "cache"}
+        # Where teachers are kept changes nothing.
+        unset = {"cache", *(name for name in _OF_THE_METHOD if self.content["configuration"].get(name) is None)}
+        return {name: value for name, value in self.content["configuration"].items() if name not in unset}
 
     @property
     def command(self) -> str:
@@ -107,9 +109,8 @@ def _is_of(record: _Record, cell: Cell) -> bool:
     options, wanted = record.options, cell.configuration
     if any(options[name] != wanted[name] for name in _NAMED):
         return False
-    usual = usual_settings(options["data"], options["task"], options["method"])
-    unless_given = {"protocol": "clean", "members": 1, **usual}
-    expected, run = {**unless_given, **wanted}, {**unless_given, **options}
+    usual = graph_configuration(options["data"], options["task"], options["method"])
+    expected, run = graph_configuration(**wanted), {**usual, **options}
     for name in (*options, *wanted):
         given, needed = (settings.get(name, "as usual") for settings in (run, expected))
         if given != needed:

@@ -8,12 +8,48 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import Self
 
 from evidentia._support.files import write_text
 from evidentia._version import __version__
+
+
+class RunCost(NamedTuple):
+    """What work took.
+
+    Attributes:
+        wall_seconds: wall time.
+        cpu_seconds: time of the processor.
+        peak_memory_bytes: the most memory that the process has had.
+    """
+
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+
+    @classmethod
+    def now(cls) -> Self:
+        """The clocks of this process; only differences mean anything."""
+        # Linux counts kilobytes, macOS bytes.
+        unit = 1 if sys.platform == "darwin" else 1024
+        return cls(time.monotonic(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+    def since(self, start: RunCost) -> RunCost:
+        """What it took from one reading of the clocks to this one."""
+        return self._replace(
+            wall_seconds=self.wall_seconds - start.wall_seconds, cpu_seconds=self.cpu_seconds - start.cpu_seconds
+        )
+
+    def plus(self, other: RunCost) -> RunCost:
+        """What both took, one after the other."""
+        return RunCost(
+            self.wall_seconds + other.wall_seconds,
+            self.cpu_seconds + other.cpu_seconds,
+            max(self.peak_memory_bytes, other.peak_memory_bytes),
+        )
 
 
 class RunRecord:
@@ -34,17 +70,24 @@ class RunRecord:
         self.configuration = dict(configuration)
         self.seeds: list[int] = []
         self.metrics: list[dict[str, Any]] = []
-        self._wall, self._cpu = time.monotonic(), time.process_time()
+        self._start = RunCost.now()
+        self._before = RunCost(0.0, 0.0, 0)
 
-    def add(self, seed: int, metrics: Mapping[str, Any]) -> None:
-        """Note the metrics of a seed: numbers by name, which may be nested."""
+    def add(self, seed: int, metrics: Mapping[str, Any], before: RunCost | None = None) -> None:
+        """Note the metrics of a seed.
+
+        Args:
+            seed: the seed.
+            metrics: numbers by name, which may be nested.
+            before: what the seed cost, if it was not run since the clocks were started.
+        """
         self.seeds.append(seed)
         self.metrics.append(dict(metrics))
+        if before is not None:
+            self._before = self._before.plus(before)
 
     def summary(self) -> dict[str, Any]:
-        """Everything as plain JSON."""
-        # Linux counts kilobytes, macOS bytes.
-        unit = 1 if sys.platform == "darwin" else 1024
+        """Everything as plain JSON. One seed has no standard deviation: it is None."""
         return {
             "evidentia_version": __version__,
             "configuration": self.configuration,
@@ -52,9 +95,7 @@ class RunRecord:
             "metrics": self.metrics,
             "mean": _combine(self.metrics, _mean),
             "std": _combine(self.metrics, _std),
-            "wall_seconds": time.monotonic() - self._wall,
-            "cpu_seconds": time.process_time() - self._cpu,
-            "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+            **RunCost.now().since(self._start).plus(self._before)._asdict(),
         }
 
     def save(self, path: str | Path) -> None:
@@ -76,5 +117,5 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _std(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def _std(values: Sequence[float]) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None

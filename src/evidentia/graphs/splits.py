@@ -7,9 +7,11 @@ Every function returns a new graph and leaves the given one as it is. Graphs tha
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +20,8 @@ from evidentia.graphs.checks import check_labels, check_mask
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+OodClasses: TypeAlias = Literal["last", "random"] | Sequence[int]
 
 
 def misclassification_split(
@@ -49,7 +53,7 @@ def misclassification_split(
 def ood_split(
     data: Data,
     seed: int = 0,
-    classes: Literal["last", "random"] | Sequence[int] = "last",
+    classes: OodClasses = "last",
     *,
     per_class: int = 20,
     validation: int = 500,
@@ -127,7 +131,7 @@ def author_draws(data: Data, seed: int = 0, *, draws: int = 10, size: int = 1000
     if draws < 1 or not 0 < size <= len(pool):
         raise EvidentiaError(
             f"{draws} draws of {size} nodes are not to be had: at least 1 draw of 1 to {len(pool)} nodes is, as so "
-            "many labelled nodes are outside training"
+            "many labelled nodes are outside training; draw fewer, or use the protocol 'clean', which tests on all"
         )
     generator = _generator(seed)
     return torch.stack([pool[_order(len(pool), generator, y.device)[:size]] for _ in range(draws)])
@@ -137,11 +141,7 @@ def draw_nodes(
     y: Tensor, classes: Sequence[int], generator: torch.Generator, per_class: int, validation: int
 ) -> tuple[Tensor, Tensor]:
     """Masks of `per_class` nodes of each class, and of `validation` others of these classes."""
-    if per_class < 1 or validation < 1:
-        raise EvidentiaError(
-            f"training and validation need nodes, got per_class={per_class} and validation={validation}; "
-            "both must be at least 1"
-        )
+    check_counts(per_class=per_class, validation=validation)
     train, val = torch.zeros_like(y, dtype=torch.bool), torch.zeros_like(y, dtype=torch.bool)
     for label in classes:
         members = (y == label).nonzero().flatten()
@@ -159,6 +159,28 @@ def draw_nodes(
         )
     val[rest[_order(len(rest), generator, y.device)[:validation]]] = True
     return train, val
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse numbers of nodes to draw, by their names, that are none."""
+    for name, count in counts.items():
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise EvidentiaError(
+                f"training and validation need nodes, got {name}={count!r}; it must be a whole number of at least 1"
+            )
+
+
+def check_ood_classes(classes: OodClasses) -> None:
+    """Refuse what names no classes, whatever the graph."""
+    if isinstance(classes, str):
+        if classes not in ("last", "random"):
+            raise EvidentiaError(f"classes must be 'last', 'random' or a list of classes, got {classes!r}")
+        return
+    try:
+        for label in classes:
+            operator.index(label)
+    except TypeError:
+        raise EvidentiaError(f"classes must be 'last', 'random' or a list of whole numbers, got {classes!r}") from None
 
 
 def _train_and_validation(
@@ -188,15 +210,14 @@ def _train_and_validation(
     return train, val
 
 
-def _ood_classes(classes: str | Sequence[int], count: int, generator: torch.Generator) -> list[int]:
+def _ood_classes(classes: OodClasses, count: int, generator: torch.Generator) -> list[int]:
+    check_ood_classes(classes)
     if isinstance(classes, str):
-        if classes not in ("last", "random"):
-            raise EvidentiaError(f"classes must be 'last', 'random' or a list of classes, got {classes!r}")
         if count < 3:
             raise EvidentiaError(f"at least 3 classes are needed to leave some out and tell 2 apart, got {count}")
         order = torch.randperm(count, generator=generator).tolist() if classes == "random" else list(range(count))
         return sorted(order[count - count // 2 :])
-    chosen = sorted({int(label) for label in classes})
+    chosen = sorted({operator.index(label) for label in classes})
     if not chosen or chosen[0] < 0 or chosen[-1] >= count or count - len(chosen) < 2:
         raise EvidentiaError(
             f"the classes out of distribution must be some of 0 to {count - 1} and leave at least 2, "
@@ -213,9 +234,9 @@ def _num_classes(data: Data, y: Tensor) -> int:
 
 
 def _generator(seed: int) -> torch.Generator:
-    if not isinstance(seed, int) or seed < 0:
+    if not isinstance(seed, int | np.integer) or seed < 0:
         raise EvidentiaError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator().manual_seed(int(seed))
 
 
 def _order(count: int, generator: torch.Generator, device: torch.device) -> Tensor:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +11,14 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import aupr, auroc
 from evidentia.graphs.estimator import GraphClassifier
-from evidentia.graphs.splits import author_draws, misclassification_split, ood_split
+from evidentia.graphs.splits import (
+    OodClasses,
+    author_draws,
+    check_counts,
+    check_ood_classes,
+    misclassification_split,
+    ood_split,
+)
 from evidentia.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -62,10 +68,12 @@ class TaskResult:
 
 
 class TrainedTask(NamedTuple):
-    """A classifier, and the split that it was trained on."""
+    """A classifier, the split that it was trained on, and the nodes that it is to be tested on, in one draw or more."""
 
     classifier: GraphClassifier
     split: Data
+    task: GraphTask
+    tested: tuple[Tensor, ...]
 
 
 def run_task(
@@ -74,6 +82,10 @@ def run_task(
     method: str = "s-bgcn-t-k",
     seed: int = 0,
     protocol: Protocol = "clean",
+    *,
+    classes: OodClasses | None = None,
+    per_class: int | None = None,
+    validation: int | None = None,
     **options: Any,
 ) -> TaskResult:
     """Split a graph, train a classifier on it and score its uncertainties at a task.
@@ -87,7 +99,14 @@ def run_task(
         protocol: "clean" tests on all labelled nodes outside training and validation; "public" on those of them that
             are among the graph's own test nodes, as most published accuracies are; "author", for comparison only, on
             ten draws of 1,000 nodes that include validation nodes, as the published code does.
+        classes: for "ood", which classes are never seen: "last" (the default), "random" by the seed, or a list.
+        per_class: draw so many training nodes of each class. Given this or `validation`, both kinds of nodes are drawn,
+            even if the graph brings its own; else they are only where it does not, 20 a class and 500 to validate.
+        validation: draw so many validation nodes.
         options: settings of `GraphClassifier` that take the place of the thesis'.
+
+    Raises:
+        EvidentiaError: if there is no such task, protocol or method, or the graph has too few nodes for the split.
 
     Example:
         >>> from evidentia.graphs import citation_graph
@@ -96,19 +115,21 @@ def run_task(
         >>> sorted(result.auroc)
         ['aleatoric', 'differential_entropy', 'dissonance', 'entropy', 'epistemic', 'vacuity']
     """
-    split = _split(data, task, seed)
-    tests = _tested(data, split, protocol, seed)
-    pred = _fitted(data, split, task, method, seed, options).predict()
-    results = [_score(pred, split, task, nodes) for nodes in tests]
-    return TaskResult(
-        accuracy=_mean([result.accuracy for result in results]),
-        auroc={name: _mean([result.auroc[name] for result in results]) for name in results[0].auroc},
-        aupr={name: _mean([result.aupr[name] for result in results]) for name in results[0].aupr},
-    )
+    options |= {"classes": classes, "per_class": per_class, "validation": validation}
+    return score_task(train_task(data, task, method, seed, protocol, **options))
 
 
 def train_task(
-    data: Data, task: GraphTask = "misclassification", method: str = "s-bgcn-t-k", seed: int = 0, **options: Any
+    data: Data,
+    task: GraphTask = "misclassification",
+    method: str = "s-bgcn-t-k",
+    seed: int = 0,
+    protocol: Protocol = "clean",
+    *,
+    classes: OodClasses | None = None,
+    per_class: int | None = None,
+    validation: int | None = None,
+    **options: Any,
 ) -> TrainedTask:
     """Split a graph and train a classifier on it as `run_task` does, whose arguments these are, and score nothing.
 
@@ -118,29 +139,67 @@ def train_task(
         >>> bool(trained.split.ood_mask.any())
         True
     """
-    split = _split(data, task, seed)
-    return TrainedTask(_fitted(data, split, task, method, seed, options), split)
-
-
-def _split(data: Data, task: GraphTask, seed: int) -> Data:
-    return ood_split(data, seed) if task == "ood" else misclassification_split(data, seed)
-
-
-def _fitted(
-    data: Data, split: Data, task: GraphTask, method: str, seed: int, options: Mapping[str, Any]
-) -> GraphClassifier:
+    check_task(task, protocol, classes, per_class, validation)
+    drawn: dict[str, Any] = _given(per_class=per_class, validation=validation)
+    if drawn:
+        drawn["public"] = False
+    if task == "ood":
+        split = ood_split(data, seed, "last" if classes is None else classes, **drawn)
+    else:
+        split = misclassification_split(data, seed, **drawn)
+    tested = _tested(data, split, protocol, seed)
     settings = {**usual_settings(str(getattr(data, "name", "")), task, method), "seed": seed, **options}
-    return GraphClassifier(method, **settings).fit(split)
+    return TrainedTask(GraphClassifier(method, **settings).fit(split), split, task, tested)
 
 
-def _tested(data: Data, split: Data, protocol: Protocol, seed: int) -> list[Tensor]:
+def score_task(trained: TrainedTask) -> TaskResult:
+    """Score the uncertainties of a trained classifier at its task, on average over the draws of nodes to test on."""
+    pred = trained.classifier.predict()
+    results = [_score(pred, trained.split, trained.task, nodes) for nodes in trained.tested]
+    return TaskResult(
+        accuracy=_mean([result.accuracy for result in results]),
+        auroc={name: _mean([result.auroc[name] for result in results]) for name in results[0].auroc},
+        aupr={name: _mean([result.aupr[name] for result in results]) for name in results[0].aupr},
+    )
+
+
+def check_task(
+    task: GraphTask,
+    protocol: Protocol = "clean",
+    classes: OodClasses | None = None,
+    per_class: int | None = None,
+    validation: int | None = None,
+) -> None:
+    """Refuse arguments of `run_task` that fit no graph.
+
+    Raises:
+        EvidentiaError: saying what was given and what there is.
+    """
+    for name, value, known in (("task", task, get_args(GraphTask)), ("protocol", protocol, get_args(Protocol))):
+        if value not in known:
+            raise EvidentiaError(f"there is no {name} {value!r}; choose one of: {', '.join(known)}")
+    if classes is not None:
+        if task != "ood":
+            raise EvidentiaError(
+                f"the task {task!r} knows all classes, but classes out of distribution are given: {classes!r}; "
+                "leave them out, or choose the task 'ood'"
+            )
+        check_ood_classes(classes)
+    check_counts(**_given(per_class=per_class, validation=validation))
+
+
+def _given(**counts: int | None) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _tested(data: Data, split: Data, protocol: Protocol, seed: int) -> tuple[Tensor, ...]:
     if protocol == "author":
-        return list(author_draws(split, seed))
+        return tuple(author_draws(split, seed))
     if protocol == "clean":
-        return [split.test_mask]
+        return (split.test_mask,)
     if getattr(data, "test_mask", None) is None:
         raise EvidentiaError("the graph has no test nodes of its own; use protocol 'clean'")
-    return [split.test_mask & data.test_mask]
+    return (split.test_mask & data.test_mask,)
 
 
 def usual_settings(name: str, task: GraphTask, method: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from evidentia.reports.early import plot_classes, plot_f1_delay
 from evidentia.reports.embedding import plot_embedding
 from evidentia.reports.events import clip_picture
 from evidentia.reports.gallery import plot_images
-from evidentia.reports.graphs import graph_pictures
+from evidentia.reports.graphs import graph_picture, graph_pictures
 from evidentia.reports.histograms import plot_histograms
 from evidentia.reports.pictures import PICTURES
 from evidentia.reports.reliability import plot_reliability
@@ -33,6 +33,7 @@ __all__ = [
     "clip_picture",
     "decision_boundaries",
     "decision_boundary",
+    "graph_picture",
     "graph_pictures",
     "new_axes",
     "new_figure",

@@ -19,7 +19,7 @@ from evidentia.graphs.checks import check_labels, check_mask
 from evidentia.reports.curves import plot_precision_recall, plot_roc
 from evidentia.reports.embedding import plot_embedding
 from evidentia.reports.histograms import plot_histograms
-from evidentia.reports.style import new_figure, require_matplotlib, save_figure
+from evidentia.reports.style import check_picture, new_figure, require_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,18 +78,15 @@ class GraphView:
 def view_graph(model: GraphClassifier, data: Data, seed: int = 0) -> GraphView:
     """Look at a trained classifier; the arguments are those of `graph_pictures`."""
     require_matplotlib()
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "demo", "drawing the nodes of a graph") from error
-    pred = model.predict()
+    tsne = _require_tsne()
+    pred = model.predict(data)
     y = check_labels(data, len(pred))
     train = check_mask(data, "train_mask", len(pred))
     unknown = _mask(data, "ood_mask", len(pred))
     tested = _tested(data, y, train, unknown)
     # Nodes out of distribution have none of the classes that the model knows, whatever number `y` gives them.
     known = torch.where(unknown, -1, y.long())
-    points = _in_the_plane(TSNE, model.embed(), seed)
+    points = _in_the_plane(tsne, model.embed(data), seed)
     return GraphView(points, pred, *(part.cpu() for part in (known, train, unknown, tested)))
 
 
@@ -104,23 +101,59 @@ def graph_pictures(model: GraphClassifier, data: Data, folder: str | Path, seed:
 
     Args:
         model: a trained classifier.
-        data: the graph it was trained on, with `y` (-1 where unknown) and `train_mask`; where it has an `ood_mask`,
-            that marks the nodes out of distribution. Without a `test_mask`, all nodes outside training and validation
-            are tested. Tested nodes without label are left out unless they are out of distribution.
+        data: the graph it was trained on or another, with `y` (-1 where unknown) and `train_mask`; where it has an
+            `ood_mask`, that marks the nodes out of distribution. Without a `test_mask`, all nodes outside training and
+            validation are tested. Tested nodes without label are left out unless they are out of distribution.
         folder: where to; it is made if need be.
         seed: fixes the places of the points.
 
     Returns:
         The paths of the pictures.
     """
-    view = view_graph(model, data, seed)
+    return _save(view_graph(model, data, seed), lambda name: Path(folder) / f"{name}.png")
+
+
+def graph_picture(model: GraphClassifier, data: Data, path: str | Path, seed: int = 0) -> list[Path]:
+    """Draw what `graph_pictures` draws to files of one's own name: the embedding, and the other two beside it.
+
+    Args:
+        model: a trained classifier.
+        data: the graph it was trained on.
+        path: of the embedding, such as `run.svg`; the others are `run-uncertainties.svg` and `run-curves.svg`.
+        seed: fixes the places of the points.
+
+    Returns:
+        The paths of the pictures.
+    """
+    path = Path(path)
+    return _save(
+        view_graph(model, data, seed),
+        lambda name: path if name == "embedding" else path.with_name(f"{path.stem}-{name}{path.suffix}"),
+    )
+
+
+def check_graph_picture(path: str | Path) -> None:
+    """See that `graph_picture` could draw and write, before the training that it is to show."""
+    check_picture(path)
+    _require_tsne()
+
+
+def _save(view: GraphView, where: Callable[[str], Path]) -> list[Path]:
     figures = {"embedding": _embedding(view), "uncertainties": _histograms(view), "curves": _curves(view)}
     paths = []
     for name, figure in figures.items():
         if figure is not None:
-            paths.append(Path(folder) / f"{name}.png")
+            paths.append(where(name))
             save_figure(figure, paths[-1])
     return paths
+
+
+def _require_tsne() -> Any:
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError as error:
+        raise MissingExtraError("scikit-learn", "demo", "drawing the nodes of a graph") from error
+    return TSNE
 
 
 def _mask(data: Data, name: str, nodes: int) -> Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evidentia._support.errors import EvidentiaError, MissingExtraError
-from evidentia._support.files import write_atomically
+from evidentia._support.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,19 +93,35 @@ def save_figure(figure: Figure, path: str | Path, dpi: float = 200.0) -> None:
         ...     [path.name for path in Path(folder).iterdir()]
         ['empty.svg']
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in _FORMATS:
-        raise EvidentiaError(f"a figure is saved as {' or '.join(_FORMATS)}, got the path {str(path)!r}")
+    kind = _format(path)
     matplotlib = require_matplotlib()
     # Without these two an SVG holds the date and random identifiers.
-    metadata = {"Date": None} if suffix == ".svg" else None
+    metadata = {"Date": None} if kind == "svg" else None
 
     def write(part: Path) -> None:
         with matplotlib.rc_context({"svg.hashsalt": "evidentia"}):
-            figure.savefig(part, format=_FORMATS[suffix], dpi=dpi, metadata=metadata)
+            figure.savefig(part, format=kind, dpi=dpi, metadata=metadata)
 
     write_atomically(path, write)
+
+
+def check_picture(path: str | Path) -> None:
+    """See that `save_figure` could write to a path, before the work that the figure is to show.
+
+    Raises:
+        EvidentiaError: if the suffix is of no format that there is, or nothing can be written there.
+        MissingExtraError: if matplotlib is not installed.
+    """
+    _format(path)
+    require_matplotlib()
+    check_writable(path)
+
+
+def _format(path: str | Path) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _FORMATS:
+        raise EvidentiaError(f"a figure is saved as {' or '.join(_FORMATS)}, got the path {str(path)!r}")
+    return _FORMATS[suffix]
 
 
 @contextmanager

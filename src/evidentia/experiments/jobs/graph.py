@@ -11,17 +11,16 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.graphs import GraphClassifier, citation_graph, load_graph
 from evidentia.graphs.catalog import find_entry
-from evidentia.graphs.tasks import run_task, usual_settings
+from evidentia.graphs.tasks import check_task, run_task, usual_settings
 
 # The built-in graph, for a try without any data.
 _BUILT_IN = "synthetic"
-_OF_THE_TASK = ("task", "method", "protocol")
-_TASKS, _PROTOCOLS = ("misclassification", "ood"), ("clean", "public", "author")
+_OF_THE_SPLIT = ("protocol", "classes", "per_class", "validation")
 
 
 @JOBS.register("graph")
 def graph_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Run `evidentia.graphs.run_task`: `data`, `task`, `method`, `protocol`, and settings of `GraphClassifier`.
+    """Run `evidentia.graphs.run_task`, with its arguments by name, and `data` the name of a graph.
 
     Example:
         >>> found = graph_job({"data": "synthetic", "task": "ood", "method": "gcn", "epochs": 20}, seed=0)
@@ -37,27 +36,25 @@ def graph_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
 def check_graph_job(configuration: Mapping[str, Any]) -> None:
     """Build the classifier and train nothing."""
     settings = {name: value for name, value in configuration.items() if name not in ("data", "data_root")}
-    data = _named(configuration.get("data"))
-    if data != _BUILT_IN:
-        find_entry(data)
-    task, method, protocol = (
-        settings.pop(name, default)
-        for name, default in zip(_OF_THE_TASK, ("misclassification", "s-bgcn-t-k", "clean"), strict=True)
-    )
-    for name, value, known in (("task", task, _TASKS), ("protocol", protocol, _PROTOCOLS)):
-        if value not in known:
-            raise EvidentiaError(f"there is no {name} {value!r}; choose one of: {', '.join(known)}")
+    graph_name(configuration.get("data"))
+    task, method = settings.pop("task", "misclassification"), settings.pop("method", "s-bgcn-t-k")
+    check_task(task, **{name: settings.pop(name) for name in _OF_THE_SPLIT if name in settings})
     GraphClassifier(method, **{**usual_settings("", task, method), **settings})
 
 
-def _named(data: Any) -> str:
+def graph_name(data: Any) -> str:
+    """The usual name of a graph: it has others too.
+
+    Raises:
+        EvidentiaError: if there is no such graph.
+    """
     if not isinstance(data, str):
         raise EvidentiaError(f"a graph job needs data, the name of a graph such as 'cora' or 'synthetic', got {data!r}")
-    return data
+    return data if data == _BUILT_IN else find_entry(data).name
 
 
 # Splits are copies, so seeds can share a graph.
 @lru_cache(maxsize=2)
 def job_graph(name: str | None, data_root: str | None) -> Any:
     """The graph of that name, or the built-in one."""
-    return citation_graph() if name == _BUILT_IN else load_graph(_named(name), data_root=data_root)
+    return citation_graph() if name == _BUILT_IN else load_graph(graph_name(name), data_root=data_root)
