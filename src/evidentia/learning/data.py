@@ -77,7 +77,7 @@ def as_tensor(values: Any, name: str, model: nn.Module) -> Tensor:
         tensor = torch.as_tensor(np.array(values, order="C"))
     except (TypeError, ValueError) as error:
         raise EvidentiaError(f"{name} must be a tensor, an array or a Dataset, got {type(values).__name__}") from error
-    return tensor.to(_dtype_of(model)) if tensor.dtype == torch.float64 else tensor
+    return tensor.to(dtype_of(model)) if tensor.dtype == torch.float64 else tensor
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -86,7 +86,8 @@ def device_of(model: nn.Module) -> torch.device:
     return torch.device("cpu") if parameter is None else parameter.device
 
 
-def _dtype_of(model: nn.Module) -> torch.dtype:
+def dtype_of(model: nn.Module) -> torch.dtype:
+    """The dtype of a model's parameters, by default that of new tensors."""
     parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
     return torch.get_default_dtype() if parameter is None else parameter.dtype
 

@@ -62,12 +62,12 @@ def from_arrays(
     outside = _flags(is_ood) if is_ood is not None else None if true is None else true < 0
     classes = num_classes if num_classes is not None else int(y_labeled.max()) + 1 if len(y_labeled) else 2
     return SemiSupervisedData(
-        x_labeled=_as_float(inputs["labeled"]),
+        x_labeled=to_float(inputs["labeled"]),
         y_labeled=labels["labeled"],
-        x_unlabeled=_as_float(inputs["unlabeled"]),
-        x_validation=_as_float(inputs["validation"]),
+        x_unlabeled=to_float(inputs["unlabeled"]),
+        x_validation=to_float(inputs["validation"]),
         y_validation=labels["validation"],
-        x_test=_as_float(inputs["test"]),
+        x_test=to_float(inputs["test"]),
         y_test=labels["test"],
         is_ood=outside,
         y_unlabeled=true,
@@ -82,40 +82,47 @@ def _pair(given: Any, what: str) -> tuple[Tensor, Tensor]:
         rows = _rows(given, what)
         if not all(isinstance(row, tuple | list) and len(row) == 2 for row in rows):
             raise EvidentiaError(f"the {what} dataset must give pairs of input and class")
-        return _stack([row[0] for row in rows], what), _labels([row[1] for row in rows], what)
+        return stack([row[0] for row in rows], what), _labels([row[1] for row in rows], what)
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise EvidentiaError(
             f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {_kind(given)}"
         )
-    return _tensor(given[0], f"the {what} inputs"), _labels(given[1], what)
+    return to_tensor(given[0], f"the {what} inputs"), _labels(given[1], what)
 
 
 def _pool(given: Any) -> Tensor:
     if isinstance(given, Dataset):
         rows = _rows(given, "unlabeled")
-        return _stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "unlabeled")
+        return stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "unlabeled")
     if isinstance(given, tuple):
         raise EvidentiaError("unlabeled must be inputs alone, got a tuple; true classes of the pool go to y_unlabeled")
-    return _tensor(given, "the unlabeled inputs")
+    return to_tensor(given, "the unlabeled inputs")
 
 
-def _rows(dataset: Dataset[Any], what: str) -> list[Any]:
+def size_of(dataset: Dataset[Any], what: str) -> int:
+    """The number of samples of a dataset, which must have some, and numbers for them."""
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise EvidentiaError(f"the {what} dataset must have a length and samples by number; an IterableDataset has not")
     if len(dataset) == 0:
         raise EvidentiaError(f"the {what} dataset has no samples")
-    return [dataset[row] for row in range(len(dataset))]
+    return len(dataset)
 
 
-def _stack(samples: list[Any], what: str) -> Tensor:
-    tensors = [_tensor(sample, f"a sample of the {what} dataset") for sample in samples]
+def _rows(dataset: Dataset[Any], what: str) -> list[Any]:
+    return [dataset[row] for row in range(size_of(dataset, what))]
+
+
+def stack(samples: list[Any], what: str) -> Tensor:
+    """Samples of a dataset as one tensor, which all must be of one shape and dtype."""
+    tensors = [to_tensor(sample, f"a sample of the {what} dataset") for sample in samples]
     if len({(tensor.shape, tensor.dtype) for tensor in tensors}) > 1:
         shapes = sorted({str(tuple(tensor.shape)) for tensor in tensors})
         raise EvidentiaError(f"all samples of the {what} dataset must be alike, got shapes {', '.join(shapes[:3])}")
     return torch.stack(tensors)
 
 
-def _tensor(values: Any, what: str) -> Tensor:
+def to_tensor(values: Any, what: str) -> Tensor:
+    """Numbers as a tensor, with the values and the dtype that they have."""
     if isinstance(values, DataLoader):
         raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
     if isinstance(values, Tensor):
@@ -136,7 +143,7 @@ def _tensor(values: Any, what: str) -> Tensor:
 
 
 def _labels(values: Any, what: str) -> Tensor:
-    labels = _tensor(
+    labels = to_tensor(
         [_number(value) for value in values] if isinstance(values, list) else values, f"the {what} classes"
     )
     if labels.is_floating_point() or labels.ndim != 1:
@@ -152,7 +159,7 @@ def _number(value: Any) -> Any:
 
 
 def _flags(values: Any) -> Tensor:
-    flags = _tensor(values, "is_ood")
+    flags = to_tensor(values, "is_ood")
     if bool(((flags != 0) & (flags != 1)).any()):
         raise EvidentiaError("is_ood must be true or false for each sample of the pool")
     return flags.to(torch.bool)
@@ -168,8 +175,9 @@ def _check_scales(inputs: dict[str, Tensor]) -> None:
         )
 
 
-def _as_float(x: Tensor) -> Tensor:
-    return x.to(torch.float32).div_(255) if x.dtype == torch.uint8 else x.to(torch.float32)
+def to_float(x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Inputs as a network takes them: bytes are images and divided by 255, anything else keeps its values."""
+    return x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
 
 
 def _kind(value: Any) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.calls import call_with
 
 _PREFIX, _STEPS = "average.", "steps"
 
@@ -67,8 +67,14 @@ class WeightAverage:
 
     def __call__(self, network: nn.Module, x: Tensor) -> Tensor:
         """What the network says with the averaged tensors in place of its own."""
-        output: Tensor = functional_call(network, self.tensors, (x,))
+        output: Tensor = call_with(network, self.tensors, x)
         return output
+
+    @torch.no_grad()
+    def copy_to(self, network: nn.Module) -> None:
+        """Put the average in place of the network's own tensors, also those that its `state_dict` leaves out."""
+        for name, tensor in _tensors(network).items():
+            tensor.copy_(self.tensors[name])
 
     def state_dict(self) -> dict[str, Tensor]:
         """Copies of all tensors, and the number of updates."""

@@ -14,12 +14,14 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.learning.checkpoint import digest, part_of
-from evidentia.learning.data import Samples, as_inputs, device_of
+from evidentia.learning.data import Samples, device_of
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation
+from evidentia.semisup.checks import check_network
 from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.inputs import InputForm, check_layout
 from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.log import run_log
 from evidentia.semisup.objectives import OBJECTIVES, Objective
@@ -39,7 +41,9 @@ class SemiSupervisedClassifier:
         objective: what unlabeled samples cost; a name of `evidentia.semisup.OBJECTIVES` or an objective.
         robust: how they are weighed; a name of `evidentia.semisup.ROBUST` or a robust method.
         network: a module that ends in an `nn.Linear` (a copy of it is trained), a name of
-            `evidentia.semisup.NETWORKS`, or None for a LeNet for images and an MLP for anything else.
+            `evidentia.semisup.NETWORKS`, or None for a LeNet for images and an MLP for anything else. Images are of
+            shape (n, C, H, W); grey ones may be (n, H, W), of at least 12 x 12, and get a channel of 1, but for a
+            module of your own, which is shown what was given.
         augmentation: a name of `evidentia.semisup.AUGMENTATIONS`, an `Augmentation` or a pair of functions (weak,
             strong); by default that for images if samples are images, and noise if they are vectors.
         device: where to train; by default where the network is.
@@ -89,7 +93,7 @@ class SemiSupervisedClassifier:
         self.class_names: tuple[str, ...] = ()
         self._review: PoolReview | None = None
         self._loaded = False
-        self._sample_shape: tuple[int, ...] = ()
+        self._form = InputForm()
 
     def fit(
         self, labeled: Any, unlabeled: Any = None, validation: Any = None, *, is_ood: Any = None, **options: Any
@@ -120,9 +124,9 @@ class SemiSupervisedClassifier:
 
     @torch.no_grad()
     def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
-        """Class probabilities of samples, in evaluation mode."""
+        """Class probabilities of samples, in evaluation mode; inputs are converted as those of `fit` are."""
         network = self._trained()
-        logits = torch.cat([network(batch) for batch in as_inputs(x, batch_size, network)])
+        logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
         return Prediction(logits.softmax(-1), class_names=self.class_names or None)
 
     def review(self) -> PoolReview:
@@ -135,14 +139,15 @@ class SemiSupervisedClassifier:
     def save(self, path: str | Path) -> None:
         """Save network, settings and the pool's weights to one file, whole or not at all."""
         network = self._trained()
-        name = None if isinstance(self.network, nn.Module) else network_name(self.network, self._sample_shape)
+        name = None if isinstance(self.network, nn.Module) else network_name(self.network, self._form.network_shape)
         content = {
             "network": name,
             "settings": self.settings.model_dump(mode="json"),
             "trained_by": self._methods(),
             "num_classes": self.num_classes,
             "class_names": list(self.class_names),
-            "sample_shape": list(self._sample_shape),
+            "sample_shape": list(self._form.sample_shape),
+            "adds_channel": self._form.adds_channel,
             "history": self.history_,
         }
         tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
@@ -162,11 +167,13 @@ class SemiSupervisedClassifier:
                 needed = "the module it was built with" if network is None else "no module"
                 raise EvidentiaError(f"{path} needs {needed} as network")
             clf = cls(network=content["network"] if network is None else network, **content["settings"])
-            shape, classes = tuple(content["sample_shape"]), content["num_classes"]
-            trained = build_network(clf.network, shape, classes, clf.settings.norm).eval()
+            # Files from before grey images got a channel do not say so, and their networks were given none.
+            form = InputForm(tuple(content["sample_shape"]), content.get("adds_channel", False))
+            classes = content["num_classes"]
+            trained = build_network(clf.network, form.network_shape, classes, clf.settings.norm).eval()
             trained.load_state_dict(part_of(tensors, "network"))
             clf.weights_, clf.history_ = tensors["weights"], content["history"]
-            clf.num_classes, clf.class_names, clf._sample_shape = classes, tuple(content["class_names"]), shape
+            clf.num_classes, clf.class_names, clf._form = classes, tuple(content["class_names"]), form
         except (KeyError, TypeError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not hold a whole semi-supervised classifier: {error}") from error
         clf.network_, clf._loaded = trained, True
@@ -174,13 +181,17 @@ class SemiSupervisedClassifier:
 
     def _train(self, data: SemiSupervisedData) -> None:
         settings = self.settings
+        form = InputForm.of(data.sample_shape, self.network)
+        if not isinstance(self.network, nn.Module) or self.augmentation is None:
+            check_layout(data.sample_shape)
+        data = form.shown(data)
         with seeded(settings.seed, -2):
             network = build_network(self.network, data.sample_shape, data.num_classes, settings.norm)
         device = torch.device(self.device) if self.device is not None else device_of(network)
         network.to(device)
         data = data.to(device)
         labeled = (data.x_labeled, data.y_labeled)
-        _check_network(network, data)
+        check_network(network, data.x_labeled, data.num_classes)
         fingerprint = self._fingerprint(network, data)
         last = LastLayer(network)
         pool = Pool(
@@ -207,15 +218,14 @@ class SemiSupervisedClassifier:
                 tell(record)
 
             training.run(after_block)
-        network.load_state_dict(dict(training.predicting))
-        self._keep(network.eval(), pool, data, training.history)
+        self._form = form
+        self._keep(network, pool, data, training.history)
 
     def _keep(self, network: nn.Module, pool: Pool, data: SemiSupervisedData, history: list[Record]) -> None:
         self.network_, self.history_ = network, history
         self.weights_, self.clusters_ = pool.weights.per_sample, pool.weights.assignment
         self.uncertainty_ = pool.uncertainty
         self.num_classes, self.class_names = data.num_classes, data.class_names
-        self._sample_shape = data.sample_shape
         confidence, labels = logits_in_parts(network, data.x_unlabeled).softmax(-1).max(-1)
         self._review = PoolReview(
             weights=self.weights_,
@@ -233,20 +243,22 @@ class SemiSupervisedClassifier:
         return self.network_
 
     def _methods(self) -> dict[str, str]:
-        """What the classifier trains by, in words; without addresses in memory, which differ from run to run."""
+        """What the classifier trains by, in words."""
         parts = {"objective": self.objective, "robust": self.robust, "augmentation": self.augmentation}
-        return {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part)) for name, part in parts.items()}
+        return {name: _words(part) for name, part in parts.items()}
 
     def _fingerprint(self, network: nn.Module, data: SemiSupervisedData) -> dict[str, Any]:
         """What must be the same for an interrupted run to go on."""
         unimportant = {"checkpoint", "log", "tensorboard", "progress"}
         tensors = [data.x_labeled, data.y_labeled, data.x_unlabeled, data.x_validation, data.y_validation]
+        if self.robust.uses_truth and data.is_ood is not None:
+            tensors.append(data.is_ood)
         return {
             **self._methods(),
             **self.settings.model_dump(mode="json", exclude=unimportant),
             "data": digest(tensors),
             # Before any training: a user's own module brings its weights with it.
-            "network": f"{type(network).__name__} {digest(network.state_dict().values())}",
+            "network": f"{_words(network)} {digest(network.state_dict().values())}",
         }
 
 
@@ -254,11 +266,6 @@ def _usual_augmentation(sample_shape: Sequence[int]) -> Augmentation:
     return as_augmentation({1: "vectors", 3: "images"}.get(len(sample_shape), "none"))
 
 
-def _check_network(network: nn.Module, data: SemiSupervisedData) -> None:
-    """Tell before training what would fail in it."""
-    shape = logits_in_parts(network, data.x_labeled[:2]).shape
-    if len(shape) != 2 or shape[1] != data.num_classes:
-        raise EvidentiaError(
-            f"the network must give logits of shape (n, {data.num_classes}) for {data.num_classes} classes, got "
-            f"shape {tuple(shape)} for {min(2, len(data.x_labeled))} samples"
-        )
+def _words(part: object) -> str:
+    """How something shows itself, without addresses in memory, which differ from run to run."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))

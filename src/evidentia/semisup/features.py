@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.modes import evaluating
+from evidentia.semisup.calls import call_with
 from evidentia.semisup.last_layer import LastLayer
 
 BATCH = 1024
@@ -36,7 +36,8 @@ def hidden_and_logits(network: nn.Module, x: Tensor, batch_size: int = BATCH) ->
     _check_samples(x)
     last = LastLayer(network)
     with evaluating(network):
-        parts = [last.hidden_and_logits(part) for part in x.split(batch_size)]
+        # Copies: a network that works in place must not change the samples.
+        parts = [last.hidden_and_logits(part.clone()) for part in x.split(batch_size)]
     hidden, logits = (torch.cat(both) for both in zip(*parts, strict=True))
     return hidden, logits
 
@@ -60,7 +61,7 @@ def logits_in_parts(
     _check_samples(x)
     own = dict(tensors) if tensors is not None else {}
     with evaluating(network):
-        return torch.cat([functional_call(network, own, (part,)) for part in x.split(batch_size)])
+        return torch.cat([call_with(network, own, part.clone()) for part in x.split(batch_size)])
 
 
 def pool_features(x: Tensor, network: nn.Module | None = None) -> Tensor:

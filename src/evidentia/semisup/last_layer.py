@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.calls import call_with
 
 
 class LastLayer:
@@ -72,7 +72,7 @@ class LastLayer:
         watched = self._linear if self._head is None else [self._head]
         hooks = [layer.register_forward_hook(look) for layer in watched]
         try:
-            logits = self.network(x) if tensors is None else functional_call(self.network, dict(tensors), (x,))
+            logits = self.network(x) if tensors is None else call_with(self.network, tensors, x)
         finally:
             for hook in hooks:
                 hook.remove()

@@ -23,7 +23,7 @@ Order: TypeAlias = Literal["concat", "separate"]
 NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
 
 # LeNet halves images twice after two convolutions of 5 x 5.
-_SMALLEST_IMAGE = 12
+SMALLEST_IMAGE = 12
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def network_name(name: str | None, sample_shape: Sequence[int]) -> str:
         >>> network_name(None, (1, 28, 28)), network_name(None, (2,)), network_name("wrn", (3, 32, 32))
         ('lenet', 'mlp', 'wrn')
     """
-    images = len(sample_shape) == 3 and min(sample_shape[1:]) >= _SMALLEST_IMAGE
+    images = len(sample_shape) == 3 and min(sample_shape[1:]) >= SMALLEST_IMAGE
     return name if name is not None else "lenet" if images else "mlp"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +21,9 @@ from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
+from evidentia.semisup.checks import batches_of_one_told
 from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.passes import Norm, Order, Passes
 from evidentia.semisup.robust import Pool, Robust, Update
@@ -113,6 +116,10 @@ class Training:
     def start(self) -> None:
         """Let the robust method look at the pool."""
         with seeded(self.settings.seed, -1, self.device):
+            if 1 in self._sizes():
+                # A look at the pool may take minutes; batches that cannot be normalised are told before it.
+                self._rehearse()
+        with seeded(self.settings.seed, -1, self.device):
             self.robust.start(self.pool)
 
     def save(self, path: Path, fingerprint: dict[str, Any]) -> None:
@@ -138,7 +145,7 @@ class Training:
         self.update, self.history = content["update"], content["history"]
 
     def run(self, after_block: Callable[[Record], None]) -> None:
-        """Train to the end, and tell after every block what was measured in it."""
+        """Train to the end, and tell after every block what was measured in it; the network then holds its average."""
         network = self.passes.last.network
         settings = self.settings
         while self.update < settings.updates:
@@ -146,17 +153,28 @@ class Training:
             until = min(settings.updates, self.update + settings.block)
             network.train()
             # All randomness of a block follows from the seed and where it starts, so it can be taken up there.
-            with seeded(settings.seed, self.update, self.device):
+            with seeded(settings.seed, self.update, self.device), batches_of_one_told(*self._sizes()):
                 losses = [self._update() for _ in range(self.update, until)]
             self.history.append(self._measured(losses))
             after_block(self.history[-1])
         network.eval()
+        if self.average is not None:
+            self.average.copy_to(network)
+        self.robust.finish(self.pool)
 
-    @property
-    def predicting(self) -> Mapping[str, Tensor]:
-        """The tensors of the network that predictions are made by."""
-        network = self.passes.last.network
-        return network.state_dict() if self.average is None else self.average.tensors
+    def _sizes(self) -> tuple[int, int, int]:
+        """Samples of a labeled, of an unlabeled and of a clean batch."""
+        labeled, clean = (min(self.settings.labeled_batch, len(x)) for x, _ in (self.pool.labeled, self.pool.clean))
+        return labeled, self.unlabeled_batch, clean
+
+    def _rehearse(self) -> None:
+        """Make an update on copies of everything that learns, with weights of 1."""
+        last = LastLayer(copy.deepcopy(self.passes.last.network).train())
+        robust = Robust() if self.robust.uses_pool else self.robust
+        passes, pool = replace(self.passes, last=last), replace(self.pool, last=last)
+        trial = Training(passes, copy.deepcopy(self.objective), robust, pool, self.settings)
+        with batches_of_one_told(*self._sizes()):
+            trial._update()
 
     def _update(self) -> tuple[float, float]:
         settings, pool, number = self.settings, self.pool, self.update
@@ -225,8 +243,9 @@ class Training:
         x, y = samples
         if len(x) > self.settings.labeled_batch:
             rows = torch.randperm(len(x), device=self.device)[: self.settings.labeled_batch]
-            x, y = x[rows], y[rows]
-        return self.pool.augment.weak(x), y
+            return self.pool.augment.weak(x[rows]), y[rows]
+        # A copy: these are the user's own samples, and an augmentation or a network may work in place.
+        return self.pool.augment.weak(x.clone()), y
 
     def _measured(self, losses: list[tuple[float, float]]) -> Record:
         total, unlabeled = (sum(values) / len(losses) for values in zip(*losses, strict=True))
@@ -236,7 +255,8 @@ class Training:
             record["weight"] = float(weights.mean())
             if pool.is_ood is not None and bool(pool.is_ood.any()):
                 record["w_ood"] = float(weights[pool.is_ood].mean())
-                record["w_in"] = float(weights[~pool.is_ood].mean())
+                if not bool(pool.is_ood.all()):
+                    record["w_in"] = float(weights[~pool.is_ood].mean())
         if not pool.clean_is_labeled:
             x, y = pool.clean
             record["validation_accuracy"] = float((self.logits(x).argmax(-1) == y).double().mean())

@@ -123,17 +123,19 @@ class Robust:
     """How unlabeled samples are weighed, so that those of no class do no harm.
 
     As it stands, every sample weighs what it weighs at the start. Training calls `attach` and `start` once, `refresh`
-    every `refresh_every` updates after that, and `weigh` in every update. What is remembered between them is in the
-    pool and in `state_dict`. Randomness comes from PyTorch's global generator.
+    every `refresh_every` updates after that, `weigh` in every update, and `finish` after the last. What is remembered
+    between them is in the pool and in `state_dict`. Randomness comes from PyTorch's global generator.
 
     Attributes:
         uses_pool: whether unlabeled samples are trained on at all.
+        uses_truth: whether weights follow from which samples are truly OOD.
         apply: "loss" multiplies costs by weights, in weighted batch norm also shares of the statistics; "sample" draws
             batches in proportion to the weights, and every sample that is drawn counts in full.
         refresh_every: updates between two calls of `refresh`; 0 for never.
     """
 
     uses_pool: ClassVar[bool] = True
+    uses_truth: ClassVar[bool] = False
     apply: Apply = field(default="loss", init=False)
     refresh_every: int = field(default=0, init=False)
 
@@ -149,6 +151,9 @@ class Robust:
     def weigh(self, pool: Pool, update: Update) -> Tensor:
         """The weights, shape `(B,)`, that the costs of this update's samples are multiplied by."""
         return update.weights
+
+    def finish(self, pool: Pool) -> None:
+        """Called after the last update, to say what is to be known of the weights."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """What the method remembers beyond the pool's weights, as tensors."""

@@ -114,6 +114,11 @@ class ByGradient(Robust, ABC):
             pool.weights.step(update.rows, slope)
         return update.weights if self.apply == "sample" else pool.weights.of(update.rows)
 
+    def finish(self, pool: Pool) -> None:
+        """Warn if weights of single samples were moved too rarely to say something about them."""
+        if self.clusters is None:
+            pool.weights.rarely_visited()
+
     def _cluster(self, pool: Pool, features: Tensor) -> None:
         if self.clusters is not None:
             # Weights are shared for a while only, so a rough clustering of a large pool is as good as the best.

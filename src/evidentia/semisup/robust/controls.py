@@ -42,6 +42,7 @@ class Oracle(Robust):
         apply: how weights are used, "sample" or "loss".
     """
 
+    uses_truth: ClassVar[bool] = True
     apply: Apply = "sample"
 
     def __post_init__(self) -> None:

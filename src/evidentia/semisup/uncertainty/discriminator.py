@@ -111,7 +111,8 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     view: Literal["weak", "strong"] = "strong"
     network: Callable[[tuple[int, ...]], nn.Module] | None = None
     progress: Progress | None = None
-    report_: PoolReport | None = field(default=None, init=False)
+    # Not in the repr, by which a broken-off run is known: it must be the same before and after training.
+    report_: PoolReport | None = field(default=None, init=False, repr=False)
     refresh: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

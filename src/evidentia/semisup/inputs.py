@@ -1,0 +1,114 @@
+"""Samples in the form a network is trained on: the same for what `fit` and what `predict` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from evidentia._support.checks import check_finite
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning.data import device_of, dtype_of
+from evidentia.semisup.arrays import size_of, stack, to_float, to_tensor
+from evidentia.semisup.passes import SMALLEST_IMAGE
+from evidentia.semisup.pool import SemiSupervisedData
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """The shape of samples as they are given, and whether the network sees them with a channel more.
+
+    Attributes:
+        sample_shape: of one sample, as given.
+        adds_channel: whether samples are grey images without a channel, which they get.
+
+    Example:
+        >>> InputForm.of((28, 28), None).network_shape, InputForm.of((28, 28), nn.Flatten()).network_shape
+        ((1, 28, 28), (28, 28))
+    """
+
+    sample_shape: tuple[int, ...] = ()
+    adds_channel: bool = False
+
+    @classmethod
+    def of(cls, sample_shape: Sequence[int], network: nn.Module | str | None) -> InputForm:
+        """The form for a network; a user's own module is shown what was given."""
+        grey = len(sample_shape) == 2 and min(sample_shape) >= SMALLEST_IMAGE
+        return cls(tuple(sample_shape), grey and not isinstance(network, nn.Module))
+
+    @property
+    def network_shape(self) -> tuple[int, ...]:
+        """The shape of one sample as the network sees it."""
+        return (1, *self.sample_shape) if self.adds_channel else self.sample_shape
+
+    def shown(self, data: SemiSupervisedData) -> SemiSupervisedData:
+        """The data as the network sees it."""
+        if not self.adds_channel:
+            return data
+        return replace(
+            data,
+            x_labeled=data.x_labeled.unsqueeze(1),
+            x_unlabeled=data.x_unlabeled.unsqueeze(1),
+            x_validation=data.x_validation.unsqueeze(1),
+            x_test=data.x_test.unsqueeze(1),
+        )
+
+    def batches(self, x: Any, batch_size: int, network: nn.Module) -> Iterator[Tensor]:
+        """Inputs in order, converted as `from_arrays` does, part by part so that memory stays bounded.
+
+        Every part is a copy, on the network's device and of its dtype.
+
+        Args:
+            x: inputs in any form that `fit` takes; pairs of a dataset are cut to their input.
+            batch_size: samples of a part.
+            network: what is to be given them.
+        """
+        if batch_size < 1:
+            raise EvidentiaError(f"batch_size must be at least 1, got {batch_size}")
+        for given in _parts(x, batch_size):
+            if tuple(given.shape[1:]) != self.sample_shape:
+                raise EvidentiaError(
+                    f"the classifier was trained on samples of shape {self.sample_shape}, got inputs of shape "
+                    f"{tuple(given.shape)}; give inputs of shape {_shape_of_many(self.sample_shape)}"
+                )
+            part = to_float(given.to(device_of(network), copy=True), dtype_of(network))
+            check_finite(part, "inputs")
+            yield part.unsqueeze(1) if self.adds_channel else part
+
+
+def check_layout(sample_shape: Sequence[int]) -> None:
+    """Refuse images with their channels last, which would be taken for as many channels as they have rows."""
+    if len(sample_shape) != 3:
+        return
+    height, width, channels = sample_shape
+    # Feature maps of 4 x 4 have a small last dimension as well, but no larger one before it.
+    if channels in (1, 3, 4) and min(height, width) > channels:
+        raise EvidentiaError(
+            f"samples of shape {tuple(sample_shape)} look like images with their channels last, and images are taken "
+            "with channels first; give (n, C, H, W): x.transpose(0, 3, 1, 2) of an array, x.permute(0, 3, 1, 2) of a "
+            "tensor"
+        )
+
+
+def _parts(x: Any, size: int) -> Iterator[Tensor]:
+    if isinstance(x, Dataset):
+        count = size_of(x, "given")
+        for start in range(0, count, size):
+            rows = [x[row] for row in range(start, min(start + size, count))]
+            yield stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "given")
+        return
+    if not isinstance(x, Tensor | np.ndarray):
+        # Tables, and arrays of other libraries, know how to become an array.
+        x = to_tensor(np.asarray(x) if hasattr(x, "__array__") else x, "the inputs")
+    if x.ndim == 0 or len(x) == 0:
+        raise EvidentiaError(f"there are no samples to predict: got inputs of shape {tuple(x.shape)}")
+    for start in range(0, len(x), size):
+        yield to_tensor(x[start : start + size], "the inputs")
+
+
+def _shape_of_many(sample_shape: Sequence[int]) -> str:
+    return f"({', '.join(['n', *map(str, sample_shape)])})"

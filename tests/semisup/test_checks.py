@@ -1,0 +1,88 @@
+"""What would fail in training is told in a sentence before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from evidentia import EvidentiaError
+from evidentia.semisup import SemiSupervisedClassifier, two_moons
+from evidentia.semisup.checks import batches_of_one_told
+
+QUICK: dict[str, Any] = {"updates": 2, "block": 1, "progress": False}
+DATA = two_moons(unlabeled=30, validation=10)
+LABELED = (DATA.x_labeled, DATA.y_labeled)
+
+
+class Pair(nn.Linear):
+    def forward(self, x: Tensor) -> Any:
+        return super().forward(x), x
+
+
+def frozen() -> nn.Module:
+    return nn.Linear(2, 2).requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (Pair(2, 2), r"must give a tensor of logits, got tuple for inputs of shape \(2, 2\)"),
+        (nn.Linear(5, 2), r"failed when it was shown inputs of shape \(2, 2\) and torch.float32: .*shape \(2,\)"),
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(2, 2)), "failed when it was shown"),
+        (nn.Linear(2, 2).double(), "failed when it was shown"),
+        (nn.Linear(2, 5), r"logits of shape \(n, 2\) for 2 classes, got shape \(2, 5\)"),
+        (frozen(), r"all parameters of the network \(Linear\) are frozen"),
+    ],
+)
+def test_a_network_that_cannot_be_trained(network: nn.Module, message: str) -> None:
+    with pytest.raises(EvidentiaError, match=message):
+        SemiSupervisedClassifier("pi-model", "none", network, norm="none", **QUICK).fit(LABELED, DATA.x_unlabeled)
+
+
+@pytest.mark.parametrize(
+    ("robust", "settings", "samples", "sizes"),
+    [
+        ("none", {}, 1, "6 labeled, 1 unlabeled and 6 clean"),
+        ("none", {"unlabeled_batch": 1}, 30, "6 labeled, 1 unlabeled"),
+        ("none", {"unlabeled_batch": 1, "passes": "separate"}, 30, "6 labeled, 1 unlabeled"),
+        ("none", {"labeled_batch": 1, "passes": "separate"}, 30, "1 labeled, 30 unlabeled"),
+        ("supervised", {"labeled_batch": 1}, 30, "1 labeled, 30 unlabeled"),
+    ],
+)
+def test_batch_norm_of_one_sample(robust: str, settings: dict[str, Any], samples: int, sizes: str) -> None:
+    with pytest.raises(EvidentiaError, match=f"cannot normalise a single sample, and training has batches of {sizes}"):
+        SemiSupervisedClassifier("pi-model", robust, **settings, **QUICK).fit(LABELED, DATA.x_unlabeled[:samples])
+
+
+def test_batch_norm_of_one_validation_sample() -> None:
+    clean = (DATA.x_validation[:1], DATA.y_validation[:1])
+    for settings in ({"passes": "separate"}, {"norm": "weighted"}):
+        with pytest.raises(EvidentiaError, match="6 labeled, 30 unlabeled and 1 clean"):
+            SemiSupervisedClassifier("pi-model", "meta", **settings, **QUICK).fit(LABELED, DATA.x_unlabeled, clean)
+
+
+def test_batches_of_one_are_told_before_the_pool_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    clf = SemiSupervisedClassifier("pi-model", "uncertainty", unlabeled_batch=1, **QUICK)
+    monkeypatch.setattr(clf.robust, "start", lambda pool: pytest.fail("the pool was looked at"))
+    with pytest.raises(EvidentiaError, match="cannot normalise a single sample"):
+        clf.fit(LABELED, DATA.x_unlabeled)
+
+
+def test_batches_of_one_that_can_be_normalised_train_as_if_they_had_not_been_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found() -> Tensor:
+        clf = SemiSupervisedClassifier("mean-teacher", "meta", norm="weighted", unlabeled_batch=1, **QUICK)
+        return clf.fit(LABELED, DATA.x_unlabeled).predict(DATA.x_test).probs
+
+    tried = found()
+    monkeypatch.setattr("evidentia.semisup.training.Training._rehearse", lambda self: None)
+    assert torch.equal(tried, found())
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(ValueError, match="of another kind"), batches_of_one_told(1, 1, 1):
+        raise ValueError("of another kind")

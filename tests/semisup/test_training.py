@@ -1,0 +1,144 @@
+"""The training loop: networks of every make, what is logged, what is resumed, and what stays as it was."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from evidentia import EvidentiaError
+from evidentia.semisup import (
+    ByUncertainty,
+    ImplicitDifferentiation,
+    LabeledAgainstUnlabeled,
+    Meta,
+    SemiSupervisedClassifier,
+    two_moons,
+)
+
+QUICK: dict[str, Any] = {"updates": 4, "block": 2, "unlabeled_batch": 10, "progress": False}
+DATA = two_moons("faraway", 0.5, seed=1, unlabeled=20)
+LABELED = (DATA.x_labeled, DATA.y_labeled)
+
+
+class WithBuffer(nn.Module):
+    """A buffer that `state_dict` leaves out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(2, 4), nn.Linear(4, 2)
+        self.register_buffer("centre", torch.full((2,), 0.5), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.relu(self.first(x - self.centre)))
+
+
+class Tied(nn.Module):
+    """A layer under two names, and a parameter that two layers share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.other, self.last = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
+        self.again, self.other.weight = self.first, self.first.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.relu(self.other(torch.relu(self.again(self.first(x))))))
+
+
+@pytest.mark.parametrize("kind", [WithBuffer, Tied])
+def test_networks_with_tensors_that_a_state_leaves_out_or_names_twice(kind: type[nn.Module], tmp_path: Path) -> None:
+    kept, file = tmp_path / "run.safetensors", tmp_path / "clf.safetensors"
+    network = kind()
+    first, again = (
+        SemiSupervisedClassifier("mean-teacher", "none", network, norm="none", checkpoint=kept, **QUICK).fit(DATA)
+        for _ in range(2)
+    )
+    first.save(file)
+    loaded = SemiSupervisedClassifier.load(file, network)
+    for other in (again, loaded):
+        assert torch.equal(other.predict(DATA.x_test).probs, first.predict(DATA.x_test).probs)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_weights_are_logged_of_what_there_is(share: float, tmp_path: Path) -> None:
+    is_ood = torch.arange(40) < 40 * share
+    files = {"log": tmp_path / "log.jsonl", "checkpoint": tmp_path / "run.safetensors"}
+    clf = SemiSupervisedClassifier("pi-model", "meta", **files, **QUICK)
+    clf.fit(LABELED, DATA.x_unlabeled, is_ood=is_ood).save(tmp_path / "clf.safetensors")
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in files["log"].read_text().splitlines()]
+    assert lines == clf.history_
+    assert ("w_ood" in lines[-1], "w_in" in lines[-1]) == (share > 0, share == 0.5)
+
+
+@pytest.mark.parametrize("kind", [Meta, ImplicitDifferentiation])
+def test_weights_of_samples_that_were_rarely_visited_are_told(kind: Any) -> None:
+    with pytest.warns(UserWarning, match="of 40 samples were part of fewer than 5 steps"):
+        SemiSupervisedClassifier("pi-model", kind(clusters=None), **QUICK).fit(DATA)
+
+
+def test_weights_that_are_shared_or_were_visited_are_not_told() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("meta", "l2rw", "mwn", "none"):
+            SemiSupervisedClassifier("pi-model", name, **QUICK).fit(DATA)
+        often: dict[str, Any] = {**QUICK, "updates": 5, "unlabeled_batch": 40}
+        SemiSupervisedClassifier("pi-model", Meta(clusters=None, every=1), **often).fit(DATA)
+
+
+class InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(x.sub_(1.0))
+
+
+@pytest.mark.parametrize("what", ["augmentation", "network"])
+def test_the_users_samples_stay_as_they_are(what: str) -> None:
+    given = [tensor.clone() for tensor in (DATA.x_labeled, DATA.x_unlabeled, DATA.x_labeled, DATA.x_test)]
+    options: dict[str, Any] = (
+        {"augmentation": (lambda x: x.add_(1.0), lambda x: x.add_(2.0))}
+        if what == "augmentation"
+        else {"network": InPlace(), "norm": "none", "passes": "separate"}
+    )
+    clf = SemiSupervisedClassifier("pi-model", "meta", **options, **QUICK)
+    clf.fit((given[0], DATA.y_labeled), given[1], (given[2], DATA.y_labeled)).predict(given[3])
+    for tensor, before in zip(given, (DATA.x_labeled, DATA.x_unlabeled, DATA.x_labeled, DATA.x_test), strict=True):
+        assert torch.equal(tensor, before)
+
+
+def test_a_classifier_takes_up_its_own_run(tmp_path: Path) -> None:
+    robust = ByUncertainty(uncertainty=LabeledAgainstUnlabeled(steps=5))
+    clf = SemiSupervisedClassifier("pi-model", robust, checkpoint=tmp_path / "run.safetensors", **QUICK)
+    weights = clf.fit(DATA).weights_
+    assert torch.equal(clf.fit(DATA).weights_, weights)
+
+
+def test_the_truth_is_part_of_a_run_that_is_told_it(tmp_path: Path) -> None:
+    is_ood = torch.arange(40) < 20
+    for robust in ("oracle", "none"):
+        kept = tmp_path / f"{robust}.safetensors"
+        SemiSupervisedClassifier("pi-model", robust, checkpoint=kept, **QUICK).fit(
+            LABELED, DATA.x_unlabeled, is_ood=is_ood
+        )
+        other = SemiSupervisedClassifier("pi-model", robust, checkpoint=kept, **QUICK)
+        if robust == "oracle":
+            with pytest.raises(EvidentiaError, match=r"other settings \(data\)"):
+                other.fit(LABELED, DATA.x_unlabeled, is_ood=~is_ood)
+        else:
+            other.fit(LABELED, DATA.x_unlabeled, is_ood=~is_ood)
+
+
+def test_layers_without_weights_are_part_of_a_run(tmp_path: Path) -> None:
+    network = nn.Sequential(nn.Linear(2, 4), nn.Dropout(0.1), nn.Linear(4, 2))
+    options: dict[str, Any] = {"norm": "none", "checkpoint": tmp_path / "run.safetensors", **QUICK}
+    SemiSupervisedClassifier("pi-model", "none", network, **options).fit(DATA)
+    network[1] = nn.Dropout(0.9)
+    with pytest.raises(EvidentiaError, match=r"other settings \(network\)"):
+        SemiSupervisedClassifier("pi-model", "none", network, **options).fit(DATA)
