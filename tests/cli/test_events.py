@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 
 from evidentia._version import __version__
 from evidentia.cli import app
-from evidentia.events import Clip, EventDetector, load_clips
+from evidentia.events import Clip, DetectorStream, EventDetector, load_clips
 
 soundfile = pytest.importorskip("soundfile")
 runner = CliRunner()
@@ -159,6 +161,77 @@ def test_a_stream_that_is_stopped_keeps_its_state(
     assert first + rest == whole
 
 
+class Endless(io.BytesIO):
+    """Samples of which each third reading does something: SIGTERM comes, or Ctrl-C."""
+
+    def __init__(self, raw: bytes, happens: Callable[[], None]) -> None:
+        super().__init__(raw)
+        self.happens, self.readings = happens, 0
+
+    def read1(self, size: int | None = -1) -> bytes:
+        self.readings += 1
+        if self.readings % 3 == 0:
+            self.happens()
+        return super().read1(40_000)
+
+
+def left(state: Path, model: Path) -> float:
+    """How much of a stream was heard by the time its state was written."""
+    stream = EventDetector.load(model).stream()
+    stream.load(state)
+    return stream.time
+
+
+def test_sigterm_keeps_the_state(model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    ours = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        source = Endless(raw, lambda: signal.raise_signal(signal.SIGTERM))
+        monkeypatch.setattr("typer.get_binary_stream", lambda _: source)
+        assert run("detect", model, "-", "--state", state).exit_code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, ours)
+    assert left(state, model) == pytest.approx(2.5)
+
+
+def test_ctrl_c_within_a_chunk_keeps_the_state(
+    model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push, calls = DetectorStream.push, 0
+
+    def stopped(stream: DetectorStream, *given: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return push(stream, *given, **options)
+
+    monkeypatch.setattr(DetectorStream, "push", stopped)
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    result = run("detect", model, "-", "--chunk", "0.5", "--state", state, stdin=raw)
+    assert result.exit_code == 0
+    assert "1.0 s heard" in result.stderr
+    assert left(state, model) == pytest.approx(1.0)
+    calls = 0
+    state.unlink()
+    result = run("detect", model, folder / "0.wav", "--chunk", "0.5", "--state", state)
+    assert result.exit_code != 0
+    assert left(state, model) == pytest.approx(1.0)
+
+
+def test_a_reader_that_went_away_leaves_the_state(
+    model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("evidentia.cli.events_listen.typer.echo", gone)
+    state = tmp_path / "state.safetensors"
+    assert run("detect", model, folder / "0.wav", "--state", state).exit_code != 0
+    assert 0 < left(state, model) < 10
+
+
 def test_half_a_sample_at_the_end_is_told(model: Path) -> None:
     result = run("detect", model, "-", stdin=bytes(4001))
     assert result.exit_code == 0
@@ -214,13 +287,25 @@ def test_a_series_from_files_and_from_stdin(pump: Path, tmp_path: Path) -> None:
         # An empty line first is no line of names.
         assert lines(run("detect", model, "-", "--format", "json", stdin=given)) == found
     holes = header + b"\n" + rows.replace(b"\n0.1,", b"\n0.1,nan,\n", 1)
-    assert "channels" in str(run("detect", model, "-", stdin=holes + b"1,2,3,4\n").exception)
+    assert run("detect", model, "-", stdin=holes).exit_code == 0
     (tmp_path / "plain.csv").write_bytes(b"flow,heat\n" + bare)
     assert lines(run("detect", model, tmp_path / "plain.csv", "--format", "json")) == found
     one = run("evaluate", model, pump / "0.csv")
     assert "0.csv, 1 clips" in one.stdout
     (tmp_path / "plain.events.csv").write_text("label,onset,offset\njam,1,2\n")
     assert run("evaluate", model, tmp_path / "plain.csv", "--rate", "10").exit_code == 0
+
+
+def test_a_malformed_line_is_missing_numbers_unless_it_is_the_first(pump: Path, tmp_path: Path) -> None:
+    model, state = pump / "pump.safetensors", tmp_path / "state.safetensors"
+    rows = (pump / "0.csv").read_bytes().splitlines()
+    torn, holes = ([*rows[:50], line, *rows[51:]] for line in (b"4.9,0.0", b"4.9,,"))
+    result = run("detect", model, "-", "--format", "json", "--state", state, stdin=b"\n".join(torn))
+    assert "line 51 on stdin has 1 channels and the detector takes 2; its numbers are taken for" in result.stderr
+    assert lines(result) == lines(run("detect", model, "-", "--format", "json", stdin=b"\n".join(holes)))
+    assert left(state, model) == pytest.approx(20.0)
+    result = run("detect", model, "-", stdin=b"1,2,3,4\n" + b"\n".join(rows[1:]))
+    assert "line 1 on stdin has 4 channels and the detector takes 2" in str(result.exception)
 
 
 def test_bad_series_are_told_in_a_sentence(pump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,8 @@ def test_a_clip_takes_arrays_lists_and_tensors():
         ({"rate": 0}, "rate"),
         ({"rate": math.inf}, "rate"),
         ({"rate": "fast"}, "rate"),
+        ({"rate": True}, "rate"),
+        ({"rate": np.float32("nan")}, "rate"),
         ({"name": ""}, "name"),
         ({"events": [("a", 0.5)]}, "onset and an offset"),
         ({"events": [("a", "x", 1.0)]}, "onset and an offset"),
@@ -66,6 +68,13 @@ def test_a_clip_takes_arrays_lists_and_tensors():
 def test_bad_clips_are_refused(changes, message):
     with pytest.raises(ev.EvidentiaError, match=message):
         Clip(**{"samples": torch.zeros(8), "rate": 8, **changes})
+
+
+@pytest.mark.parametrize("rate", [np.int64(8000), np.float32(8000), np.float64(8000), 8000, 8000.0])
+def test_rates_of_numpy_are_numbers(rate):
+    clip = Clip(torch.zeros(8000), rate, [("beep", 0.5, 0.75)])
+    assert type(clip.rate) in (int, float)
+    assert (clip.rate, clip.duration) == (8000, 1.0)
 
 
 def test_the_truth_of_clips():

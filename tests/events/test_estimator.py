@@ -18,8 +18,10 @@ from evidentia.events import (
     Event,
     EventDetector,
     PhaseI,
+    SeriesInputs,
     SoundInputs,
 )
+from evidentia.events.fitting import cut
 
 QUICK: dict[str, Any] = {"preset": None, "progress": False, "epochs": 1, "batch_size": 4}
 
@@ -153,6 +155,77 @@ def test_one_long_clip_is_enough() -> None:
         EventDetector("temporal", **QUICK).fit(sensor(0))
 
 
+def test_labels_that_no_clip_has_are_told_before_training(clips: list[Clip]) -> None:
+    with pytest.raises(EvidentiaError, match=r"no training clip has an event of 'Siren'.*clicks, hiss, siren"):
+        EventDetector(labels=["hiss", "Siren"], **QUICK).fit(clips)
+    with pytest.raises(EvidentiaError, match="no training clip has an event of 'jam'"):
+        EventDetector("temporal", labels=["jam"], **QUICK).fit(
+            [Clip(torch.zeros(50, 3), 10.0, [("leak", 1, 2)])], sensor(0)
+        )
+
+
+def test_sound_beyond_full_scale_is_told(clips: list[Clip], fitted: EventDetector) -> None:
+    loud = Clip(clips[0].samples * 32_768, 16_000, clips[0].events, "loud")
+    for use in (
+        lambda: EventDetector(**QUICK).fit([*clips, loud]),
+        lambda: EventDetector(**QUICK).fit(clips, [loud]),
+        lambda: fitted.predict(loud),
+        lambda: fitted.evaluate([loud]),
+        lambda: fitted.detect(loud),
+    ):
+        with pytest.raises(EvidentiaError, match=r"loud is taken for sound.* divide 16-bit samples by 32768"):
+            use()
+    samples = clips[0].samples.clone()
+    samples[:200] = 1.5
+    assert fitted.predict(Clip(samples, 16_000)) is not None
+    # Pieces of one clip are held out; a loud one is told before training, not by the calibration after it.
+    joined = torch.cat([clip.samples for clip in clips])
+    joined[:1500] = 1.5
+    det = EventDetector(**QUICK, piece=31)
+    with pytest.raises(EvidentiaError, match="long from 0 s is taken for sound"):
+        det.fit(Clip(joined, 16_000, clips[0].events, "long"))
+    assert not det.history_
+
+
+def test_a_fast_sensor_is_no_sound(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    clips = [Clip(100 * torch.randn(4000), 8000, [("knock", 0.1, 0.2)], f"sensor {k}") for k in range(2)]
+    with pytest.raises(EvidentiaError, match="sound=False"):
+        EventDetector("temporal", **QUICK).fit(clips)
+    det = EventDetector("temporal", sound=False, **QUICK).fit(clips)
+    assert isinstance(det.inputs_, SeriesInputs)
+    det.save(tmp_path / "detector")
+    again = EventDetector.load(tmp_path / "detector")
+    assert again.sound is False
+    assert isinstance(again.fit(clips).inputs_, SeriesInputs)
+
+
+def test_whole_clips_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[Clip] = []
+    calibrate = EventDetector.calibrate
+
+    def noted(self: EventDetector, clips: list[Clip]) -> EventDetector:
+        held.extend(clips)
+        return calibrate(self, clips)
+
+    monkeypatch.setattr(EventDetector, "calibrate", noted)
+    EventDetector("temporal", **{**QUICK, "piece": 50}).fit([sensor(seed) for seed in range(6)])
+    assert [len(clip.samples) for clip in held] == [400, 400]
+    assert len({clip.name for clip in held}) == 2
+
+
+def test_long_clips_are_calibrated_on_in_pieces() -> None:
+    det = EventDetector("temporal", **{**QUICK, "piece": 50}).fit([sensor(0), sensor(1)])
+    long = sensor(2, seconds=200)
+    chosen = [det.calibrate(clips).calibration_ for clips in ([long], cut([long], 50))]
+    assert chosen[0] == chosen[1]
+
+
+def test_nothing_can_be_calibrated_on_less_than_a_segment(fitted: EventDetector) -> None:
+    with pytest.raises(EvidentiaError, match="none of 1 clips is as long as a segment"):
+        fitted.calibrate([Clip([0.1] * 100, 16_000)])
+
+
 def test_labels_may_be_chosen(clips: list[Clip]) -> None:
     det = EventDetector(labels=["siren", "clicks"], **QUICK).fit(clips)
     assert det.labels_ == ("siren", "clicks")
@@ -185,7 +258,12 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
         (lambda clips: EventDetector(epoch=3), "epoch"),
         (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "one target"),
+        (lambda clips: EventDetector(windows=(2, 0)), "windows.1"),
+        (lambda clips: EventDetector(decays=(1.5,)), "decays.0"),
         (lambda clips: EventDetector().fit([]), "at least one Clip"),
+        (lambda clips: EventDetector().fit(None), "must be a Clip or a list of them, got NoneType"),
+        (lambda clips: EventDetector(network_settings={"foo": 1}).fit(clips), r"network 'crnn'.*'foo'.*dropout"),
+        (lambda clips: EventDetector(sound="yes"), "sound must be True, False or None, got 'yes'"),
         (lambda clips: EventDetector().fit([clips[0].samples]), "at least one Clip, got Tensor"),
         (lambda clips: EventDetector().fit([Clip([0.0] * 16_000, 16_000)]), "no event in any clip"),
         (lambda clips: EventDetector().fit([*clips, Clip([0.0] * 8000, 8000)]), "8000 samples a second"),

@@ -238,6 +238,20 @@ def test_delays_where_the_truth_is_known(det: EventDetector, sound: Tensor) -> N
         assert each.delay == (pytest.approx(each.time - 0.5) if inside else None)
 
 
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (("class 0", 1), "an event is a label, an onset and an offset"),
+        (("class 0", 5.0, 2.0), "must end after it begins"),
+        (("class 0", 1.0, float("inf")), "must end after it begins"),
+        (("class 9", 1.0, 2.0), "of the detector's classes, class 0, class 1, class 2, got class 9"),
+    ],
+)
+def test_events_that_cannot_happen_in_the_stream(det: EventDetector, event: Any, message: str) -> None:
+    with pytest.raises(EvidentiaError, match=message):
+        det.stream(events=[event])
+
+
 # What comes in.
 
 
@@ -287,6 +301,12 @@ def test_bad_chunks_are_refused_and_change_nothing(det: EventDetector, sound: Te
         stream.push(sound, rate=44_100)
     with pytest.raises(EvidentiaError, match="a gap needs its length"):
         stream.push(None)
+    with pytest.raises(EvidentiaError, match="16000 samples a second, got 'a'"):
+        stream.push(sound, rate="a")  # type: ignore[arg-type]
+    with pytest.raises(EvidentiaError, match=r"a gap needs its length.*got '3'"):
+        stream.push(None, seconds="3")  # type: ignore[arg-type]
+    with pytest.raises(EvidentiaError, match="longest_gap must be at least 0 seconds, got '1'"):
+        det.stream(longest_gap="1")  # type: ignore[arg-type]
     with pytest.raises(EvidentiaError, match="length of a gap"):
         stream.push(sound, seconds=1.0)
     other = det.stream(refractory=0.0)

@@ -45,7 +45,8 @@ def run_train(
     """Load, fit, save, and print what was calibrated."""
     if out.is_dir():
         raise EvidentiaError(f"the detector is written to a file, but {out} is a folder")
-    model = {"network": "temporal" if is_series(data) else "crnn", **model}
+    series = is_series(data)
+    model = {"network": "temporal" if series else "crnn", "sound": not series, **model}
     detector, begin = EventDetector(**model), time.monotonic()
     seed = model["seed"]
     training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate)

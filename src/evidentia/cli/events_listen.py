@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +34,10 @@ def run_detect(
     state: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Open a stream, take up its state, push everything, print what is detected at once, and keep the state."""
+    """Open a stream, take up its state, push everything, print what is detected at once, and keep the state.
+
+    The state is kept however it ends: by Ctrl-C, SIGTERM, a reader that went away, or samples that do not fit.
+    """
     detector = EventDetector.load(model)
     inputs = detector.inputs_
     stream = detector.stream(**options)
@@ -46,13 +53,20 @@ def run_detect(
         inputs.check_clip(series)
         pieces = _in_chunks(series.samples.numpy(), size)
     begin, counts = stream.time, {"alarm": 0, "warning": 0}
-    for piece in pieces:
-        for detection in stream.push(piece, rate=rate):
-            counts[detection.level] += 1
-            # Written at once, also into a pipe.
-            typer.echo(json.dumps(detection.to_dict()) if as_json else line_of(detection))
-    if state is not None:
-        stream.save(state)
+    with _exit_on_sigterm():
+        try:
+            for piece in pieces:
+                for detection in stream.push(piece, rate=rate):
+                    counts[detection.level] += 1
+                    # Written at once, also into a pipe.
+                    typer.echo(json.dumps(detection.to_dict()) if as_json else line_of(detection))
+        except KeyboardInterrupt:
+            # The usual end of a stream without one.
+            if file != STDIN:
+                raise
+        finally:
+            if state is not None:
+                stream.save(state)
     Console(stderr=True).print(_summary(stream, begin, counts), style="dim", highlight=False, soft_wrap=True)
 
 
@@ -78,7 +92,7 @@ def _in_chunks(samples: npt.NDArray[np.float32], size: int) -> Iterator[npt.NDAr
 def _raw_samples(size: int) -> Iterator[npt.NDArray[Any]]:
     """Samples as soon as there are any; a sample of which only half has come waits for the other half."""
     half, source = b"", _stdin()
-    while news := _until_stopped(lambda: source.read1(_BYTES * size)):
+    while news := source.read1(_BYTES * size):
         content = half + news
         whole = len(content) - len(content) % _BYTES
         half = content[whole:]
@@ -88,9 +102,12 @@ def _raw_samples(size: int) -> Iterator[npt.NDArray[Any]]:
 
 
 def _lines(channels: int) -> Iterator[npt.NDArray[Any]]:
-    """A sample a line of CSV, as soon as it has come; what is no number is taken for missing."""
-    source, kept, number, begun = _stdin(), None, 0, False
-    while line := _until_stopped(source.readline):
+    """A sample a line of CSV, as soon as it has come; what is no number is taken for missing.
+
+    So is a line that does not fit, once one has: a live sensor now and then sends half a line.
+    """
+    source, kept, number, begun, fitted = _stdin(), None, 0, False, False
+    while line := source.readline():
         number += 1
         if not line.strip():
             continue
@@ -102,8 +119,31 @@ def _lines(channels: int) -> Iterator[npt.NDArray[Any]]:
         row = [float(cell) if is_number(cell) else np.nan for cell in cells]
         row = row if kept is None else [row[place] for place in kept if place < len(row)]
         if len(row) != channels:
-            raise EvidentiaError(f"line {number} on stdin has {len(row)} channels and the detector takes {channels}")
+            told = f"line {number} on stdin has {len(row)} channels and the detector takes {channels}"
+            if not fitted:
+                raise EvidentiaError(told)
+            typer.echo(f"{told}; its numbers are taken for missing", err=True)
+            row = [np.nan] * channels
+        fitted = True
         yield np.array([row], dtype=np.float32)
+
+
+@contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the block as an exit does, which runs what is to be done at its end."""
+    # Python gives signals to its main thread only.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stdin() -> Any:
@@ -111,14 +151,6 @@ def _stdin() -> Any:
     if source.isatty():
         raise typer.BadParameter("- takes samples from stdin, which is a terminal; pipe samples into the command")
     return source
-
-
-def _until_stopped(read: Callable[[], bytes]) -> bytes:
-    """What is read; nothing if a stream without an end is stopped by Ctrl-C."""
-    try:
-        return read()
-    except KeyboardInterrupt:
-        return b""
 
 
 def _summary(stream: DetectorStream, begin: float, counts: dict[str, int]) -> str:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
+from evidentia.events.alarms import false_alarms
 from evidentia.events.fusion import FusionHead, WindowedHead
 from evidentia.events.search import Candidates, choose
 
@@ -58,7 +59,8 @@ def calibrate(
 ) -> Calibration:
     """Choose a head's thresholds, and if asked its windows and decays, on held-out data.
 
-    Without a target macro F1 is made as large as it gets. With one of the first three arguments:
+    F1 and delay are of the first call of each clip and class, so cut long recordings in pieces before. Without a target
+    macro F1 is made as large as it gets. With one of the first three arguments:
 
     Args:
         head: the head, whose other settings stay as they are.
@@ -66,11 +68,13 @@ def calibrate(
         beta: the same of the evidence against.
         truth: the events of the clips; `any_class` of it for a head with one output.
         false_alarms_per_minute: macro F1 as large as it gets with at most so many false alarms a minute of all classes.
+            Every alarm that a stream would give outside of its class's events counts, where the false alarms of the
+            scores are at most one a clip and class.
         delay: the same with a mean delay over hits of at most so many seconds.
         macro_f1: the smallest censored delay at this macro F1 or more.
         windows: windows to choose from; that of the head if none.
         decays: decays to choose from; that of the head if none.
-        thresholds: how many thresholds to try, at quantiles of the scores.
+        thresholds: about how many thresholds to try, between quantiles of the scores.
         per_class: choose for each class; else one choice for all of them, which less data are enough for.
         max_delay: as in `early_scores`.
         early_collar: as in `early_scores`.
@@ -89,13 +93,21 @@ def calibrate(
         raise EvidentiaError(f"one target can be met at a time, got {' and '.join(given)}")
     if thresholds < 2:
         raise EvidentiaError(f"thresholds must be at least 2, got {thresholds}")
+    if not truth.minutes:
+        raise EvidentiaError(
+            f"there is nothing to calibrate on: none of {len(truth.lengths)} clips is as long as a segment of "
+            f"{truth.segment:g} s; give longer ones"
+        )
     options: dict[str, Any] = {"max_delay": max_delay, "early_collar": early_collar}
     variants = _variants(head, windows, decays)
-    curves = []
+    curves, alarms = [], []
     for variant in variants:
         score = variant.fuse(alpha, beta).score.detach().cpu()
-        curves.append(early_curve(score, truth, _levels(score, truth, thresholds, per_class), **options))
-    candidates = _candidates(curves, per_class)
+        levels = _levels(score, truth, thresholds, per_class)
+        curves.append(early_curve(score, truth, levels, **options))
+        if false_alarms_per_minute is not None:
+            alarms.append(false_alarms(score, truth, levels, **options))
+    candidates = _candidates(curves, alarms, per_class)
     target, value = next(iter(given.items()), ("none", 0.0))
     choice, met = choose(candidates, target, value)
     chosen = _with_choice(head, variants, curves, choice, per_class)
@@ -177,32 +189,44 @@ def _variants(head: FusionHead, windows: Sequence[int], decays: Sequence[float])
 
 
 def _levels(score: Tensor, truth: EventTruth, count: int, per_class: bool) -> Tensor:
-    """Thresholds to try, shape `(Q, K)`: where the calls of a clip, or the delays of an event, change; and never."""
-    highest = score.masked_fill(~truth.valid(score.shape[1]), -torch.inf).amax(1)
-    active = truth.activity(score.shape[1])
+    """Thresholds to try, shape `(Q, K)`: where calls, false alarms or delays change; and never."""
+    active, valid = truth.activity(score.shape[1]), truth.valid(score.shape[1])
+    smallest = score.masked_fill(~(valid & score.isfinite()), torch.inf).amin(1)
+    highest, of_quiet = (score.masked_fill(~kept, -torch.inf).amax(1) for kept in (valid, valid & ~active))
     levels = []
-    for k in range(score.shape[-1]):
+    for k in range(score.shape[-1] if per_class else 1):
         rows = slice(k, k + 1) if per_class else slice(None)
-        found = [_quantiles(highest[:, rows], count // 2), _quantiles(score[..., rows][active[..., rows]], count // 2)]
-        levels.append(torch.cat([*found, torch.tensor([NEVER], dtype=torch.float64)]))
-    return torch.stack(levels, -1).to(score.dtype)
+        found = [
+            _quantiles(smallest[:, rows], 1),
+            _quantiles(highest[:, rows], max(2, count // 4)),
+            _quantiles(of_quiet[:, rows], max(2, count // 4)),
+            _quantiles(score[..., rows][active[..., rows]], max(2, count // 2)),
+        ]
+        levels.append(_between(torch.cat(found).unique()))
+    padded = torch.nn.utils.rnn.pad_sequence(levels, padding_value=NEVER)
+    return torch.nn.functional.pad(padded, (0, 0, 0, 1), value=NEVER).expand(-1, score.shape[-1]).to(score.dtype)
 
 
 def _quantiles(values: Tensor, count: int) -> Tensor:
     finite = values[values.isfinite()].double()
-    if not len(finite):
-        return torch.full((count,), NEVER, dtype=torch.float64)
-    levels = torch.quantile(finite, torch.linspace(0, 1, count, dtype=torch.float64))
-    # A little above, lest a score that equals its threshold exceed it by rounding on another day.
-    return levels + 1e-5 * levels.abs().clamp(min=1e-3)
+    return torch.quantile(finite, torch.linspace(0, 1, count, dtype=torch.float64)) if len(finite) else finite
 
 
-def _candidates(curves: list[EarlyCurve], per_class: bool) -> Candidates:
+def _between(values: Tensor) -> Tensor:
+    """Thresholds below, between and above distinct ascending scores: at one, rounding would decide on another day."""
+    if not len(values):
+        return values
+    margin = 1e-5 * values.abs().clamp(min=1e-3)
+    return torch.cat([values[:1] - margin[:1], (values[1:] + values[:-1]) / 2, values[-1:] + margin[-1:]])
+
+
+def _candidates(curves: list[EarlyCurve], alarms: list[Tensor], per_class: bool) -> Candidates:
     parts = {
         name: torch.cat([getattr(curve, name) for curve in curves])
         for name in ("true_positives", "false_positives", "false_negatives", "delay_sum", "missed_sum")
     }
-    return Candidates(**parts, minutes=curves[0].minutes, per_class=per_class)
+    counted = torch.cat(alarms) if alarms else None
+    return Candidates(**parts, minutes=curves[0].minutes, per_class=per_class, false_alarms=counted)
 
 
 def _with_choice(

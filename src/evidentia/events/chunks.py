@@ -78,7 +78,8 @@ def _as_array(given: Any) -> npt.NDArray[Any]:
 
 def _as_float32(array: npt.NDArray[Any]) -> Samples:
     if array.dtype == np.float32:
-        return array
+        # PyTorch takes neither read-only nor reversed memory.
+        return array if array.flags.writeable and all(stride >= 0 for stride in array.strides) else array.copy()
     # Beyond float32 lies infinity, which is dealt with as such; so are NaN of several channels.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(array, dtype=np.float32)

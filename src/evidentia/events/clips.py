@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,14 +60,17 @@ class Clip:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise EvidentiaError(f"the name of a clip must be a text that is not empty, got {self.name!r}")
-        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float) or not 0 < self.rate < math.inf:
-            raise EvidentiaError(f"{self.name}: rate must be a positive number of samples a second, got {self.rate!r}")
+        given: Any = self.rate
+        rate = as_number(given)
+        if not 0 < rate < math.inf:
+            raise EvidentiaError(f"{self.name}: rate must be a positive number of samples a second, got {given!r}")
         samples = _samples(self.samples, self.name)
         events = sorted(
-            (_event(event, samples.shape[0] / self.rate, self.name) for event in self.events),
+            (as_event(event, self.name, samples.shape[0] / rate) for event in self.events),
             key=lambda event: (event.onset, event.offset, event.label),
         )
         object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "rate", int(given) if isinstance(given, Integral) else rate)
         object.__setattr__(self, "events", tuple(events))
 
     @property
@@ -89,6 +93,11 @@ class Clip:
             f", {self.channels} channels" if self.channels > 1 else ""
         )
         return f"Clip({self.name!r}: {shape}, {len(self.events)} events)"
+
+
+def as_number(given: Any) -> float:
+    """A number of Python or NumPy as a float; NaN for whatever is none, which is within no limits."""
+    return float(given) if not isinstance(given, bool) and isinstance(given, Real) else math.nan
 
 
 def clip_labels(clips: Iterable[Clip]) -> tuple[str, ...]:
@@ -151,7 +160,8 @@ def _samples(given: TensorLike, name: str) -> Tensor:
     return samples.detach().to(torch.float32)
 
 
-def _event(given: Any, duration: float, name: str) -> Event:
+def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
+    """An event from a label, an onset and an offset, cut at the end of its clip; `name` is for messages."""
     try:
         label, onset, offset = given
         onset, offset = float(onset), float(offset)
@@ -163,7 +173,7 @@ def _event(given: Any, duration: float, name: str) -> Event:
         raise EvidentiaError(f"{name}: the label of an event must be a text that is not empty, got {label!r}")
     if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + _OVERHANG:
         raise EvidentiaError(
-            f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins and lie "
-            f"within the clip, which lasts {duration:g} s"
+            f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins, at 0 s or "
+            "later" + (f", and lie within the clip, which lasts {duration:g} s" if duration < math.inf else "")
         )
     return Event(label, onset, min(offset, duration))

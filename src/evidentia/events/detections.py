@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.clips import Event
+from evidentia.events.clips import Event, as_event
 from evidentia.opinions import BinomialOpinion, comultiply
 
 Level: TypeAlias = Literal["warning", "alarm"]
@@ -107,7 +107,7 @@ class Announcer:
         self.names = (ANY,) if self.pooled else tuple(labels)
         self.seconds = seconds
         self.wanted = None if wanted is None else frozenset([*wanted, ANY])
-        self.events = None if events is None else [Event(*event) for event in events]
+        self.events = None if events is None else [as_event(event, "the events of the stream") for event in events]
 
     def detections(self, fired: Fired, row: int) -> list[Detection]:
         """Of one stream in one segment: its alarms, or if there is none its warning."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,12 +11,13 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyScores, EventTruth, early_scores
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
-from evidentia.events.clips import Clip, Event, clip_labels, event_truth
+from evidentia.events.clip_kinds import check_levels, chosen_labels, inputs_for, network_for
+from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.detections import Announcer, Detection
-from evidentia.events.fitting import SegmentBeta, Tuning, cut, hold_out, listed, prepared, segment_beta, tune
+from evidentia.events.fitting import SegmentBeta, Tuning, hold_out, listed, pieces, prepared, segment_beta, tune
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
 from evidentia.events.inputs import Inputs, SoundInputs
-from evidentia.events.models import NETWORKS, EventNetwork, Size, make_network
+from evidentia.events.models import NETWORKS, EventNetwork, Size
 from evidentia.events.offline import detect_offline
 from evidentia.events.onnx import make_engine
 from evidentia.events.pipeline import Engine, Pipeline
@@ -26,7 +26,6 @@ from evidentia.events.saving import load_detector, save_detector
 from evidentia.events.stream import DetectorStream
 from evidentia.events.training import EventTraining, start_at_base_rates, train
 from evidentia.events.triggers import Trigger
-from evidentia.learning.seeding import seeded
 from evidentia.opinions import BinomialOpinion
 from evidentia.prediction import Prediction
 
@@ -50,6 +49,7 @@ class EventDetector:
         preset: "early" trains with augmentation and more weight on onsets, and searches windows and decays; None
             takes the settings' own defaults. Settings that are given go before those of the preset.
         network_settings: further settings of the network, such as `dropout` or `segment`.
+        sound: whether clips are sound, in [-1, 1], or a series; if None, those of one channel at 4 kHz or more are.
         settings: see `evidentia.events.EventTraining` (epochs, batch_size, learning_rate, loss, seed, checkpoint,
             progress, ...) and `evidentia.events.Tuning` (false_alarms_per_minute, delay or macro_f1, ...).
 
@@ -80,6 +80,7 @@ class EventDetector:
         labels: Sequence[str] | None = None,
         preset: Literal["early"] | None = "early",
         network_settings: dict[str, Any] | None = None,
+        sound: bool | None = None,
         **settings: Any,
     ) -> None:
         if preset is not None and preset not in _PRESETS:
@@ -90,7 +91,9 @@ class EventDetector:
             raise EvidentiaError(f"network must be a name or an EventNetwork, got {type(network).__name__}")
         if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
             raise EvidentiaError(f"labels must be a list of classes, each once, got {labels!r}")
-        self.network, self.size, self.preset = network, size, preset
+        if not (sound is None or isinstance(sound, bool)):
+            raise EvidentiaError(f"sound must be True, False or None, got {sound!r}")
+        self.network, self.size, self.preset, self.sound = network, size, preset, sound
         self.head = head if isinstance(head, FusionHead) else make_head(head)
         self.labels = None if labels is None else tuple(labels)
         self.network_settings = dict(network_settings or {})
@@ -112,27 +115,23 @@ class EventDetector:
 
         Args:
             clips: what to train on.
-            validation: what to calibrate on; by default a fifth of the clips, which is then not trained on.
+            validation: what to calibrate on; by default a fifth of the clips, which is then not trained on. Whole
+                clips are held out; of a single one a fifth of its pieces (`piece` segments), which are much like those
+                beside them, so that thresholds are too hopeful.
         """
         clips = listed(clips, "clips")
         held = None if validation is None else listed(validation, "validation clips")
-        labels = clip_labels([*clips, *(held or [])]) if self.labels is None else self.labels
-        if not labels:
-            raise EvidentiaError("there is no event in any clip, so there is nothing to learn; give clips with events")
-        given = self.network
-        streaming = getattr(NETWORKS[given] if isinstance(given, str) else given, "streaming", True)
-        segment = given.segment if isinstance(given, EventNetwork) else self.network_settings.get("segment")
-        inputs = Inputs.for_clip(clips[0], segment, centred=not streaming)
-        for clip in (*clips, *(held or [])):
-            inputs.check_clip(clip)
+        labels = chosen_labels(self.labels, clips, held or [])
+        inputs = inputs_for([*clips, *(held or [])], self.network, self.network_settings, self.sound)
         sound = isinstance(inputs, SoundInputs)
-        piece = inputs.step * (self.settings.piece or (160 if sound else 512))
+        piece = self.settings.piece
         if held is None:
-            clips, held = hold_out(cut(clips, piece), self.settings.seed)
+            clips, held = hold_out(clips if len(clips) > 1 else pieces(clips, inputs, piece), self.settings.seed)
+        check_levels([*clips, *held], inputs)
         self.labels_, self.inputs_ = labels, inputs
         network = self._new_network()
         examples, watched = (
-            prepared(cut(part, piece), labels, inputs, self.settings.onset_weights) for part in (clips, held)
+            prepared(pieces(part, inputs, piece), labels, inputs, self.settings.onset_weights) for part in (clips, held)
         )
         if isinstance(self.network, str):
             start_at_base_rates(network, examples)
@@ -142,9 +141,13 @@ class EventDetector:
         return self._use(network).calibrate(held)
 
     def calibrate(self, clips: Sequence[Clip]) -> Self:
-        """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with."""
-        truth = self.truth(clips)
-        alarm, warning = tune(self.head, self.beta(clips), truth, self.tuning, self.inputs_.unsettled)
+        """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with.
+
+        Long clips are cut in pieces as for training, because F1 and delay are of the first call of a class in each; of
+        false alarms every one counts.
+        """
+        parts = pieces(self._checked(clips), self.inputs_, self.settings.piece)
+        alarm, warning = tune(self.head, self.beta(parts), self.truth(parts), self.tuning, self.inputs_.unsettled)
         self.head_, self.warning_ = alarm.head, warning.head
         self.calibration_ = {"target": self.tuning.target(), "met": alarm.met, "scores": alarm.scores.summary()}
         return self._use(self.network_)
@@ -167,7 +170,7 @@ class EventDetector:
         """
         if isinstance(clips, Clip):
             return self.predict([clips])[0]
-        found = self.beta(clips)
+        found = self.beta(self._checked(clips))
         predictions = []
         for alpha, beta, length in zip(found.alpha, found.beta, found.lengths.tolist(), strict=True):
             opinion = BinomialOpinion.from_beta(alpha[:length], beta[:length])
@@ -176,7 +179,7 @@ class EventDetector:
 
     def evaluate(self, clips: Sequence[Clip], **options: Any) -> EarlyScores:
         """Early F1, delay and false alarms of the head's calls; options are those of `early_scores`."""
-        found, truth = self.beta(clips), self.truth(clips)
+        found, truth = self.beta(self._checked(clips)), self.truth(clips)
         pooled = self.head_.outputs(len(self.labels_)) < len(self.labels_)
         calls = self.head_.calls(self.head_.fuse(found.alpha, found.beta))
         return early_scores(calls, truth.any_class() if pooled else truth, **options)
@@ -192,7 +195,7 @@ class EventDetector:
             warnings: also warn when something is beginning.
             trigger: `needed`, `of` and `refractory`, see `evidentia.events.Trigger`.
         """
-        found, rule = self.beta([clip]), Trigger(**trigger)
+        found, rule = self.beta(self._checked([clip])), Trigger(**trigger)
         announcer = Announcer(
             self.labels_, self.head_.outputs(len(self.labels_)), self.inputs_.seconds, labels, clip.events
         )
@@ -267,17 +270,8 @@ class EventDetector:
         return det._use(det._new_network().eval())
 
     def _new_network(self) -> EventNetwork:
-        inputs, classes = self.inputs_, len(self.labels_)
-        if isinstance(self.network, EventNetwork):
-            if (self.network.features, self.network.num_classes) != (inputs.features, classes):
-                raise EvidentiaError(
-                    f"the clips need a network for {inputs.features} features and {classes} classes, got one for "
-                    f"{self.network.features} and {self.network.num_classes}"
-                )
-            return copy.deepcopy(self.network)
-        options = {"size": self.size, "segment": inputs.segment, **self.network_settings}
-        with seeded(self.settings.seed, -2):
-            return make_network(self.network, inputs.features, classes, **options)
+        options = {"size": self.size, "segment": self.inputs_.segment, **self.network_settings}
+        return network_for(self.network, self.inputs_.features, len(self.labels_), options, self.settings.seed)
 
     def _use(self, network: EventNetwork) -> Self:
         self.network_ = network
@@ -289,6 +283,12 @@ class EventDetector:
         if not hasattr(self, "network_"):
             raise EvidentiaError("the detector is not trained yet; call fit first")
         return self.network_
+
+    def _checked(self, clips: Any) -> list[Clip]:
+        self._trained()
+        found = listed(clips, "clips")
+        check_levels(found, self.inputs_)
+        return found
 
     def _runner(self, engine: str, warnings: bool, trigger: Trigger) -> Runner:
         heads = [self.head_, self.warning_] if warnings else [self.head_]

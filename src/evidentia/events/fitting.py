@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from pydantic import Field
@@ -17,7 +17,7 @@ from evidentia.events.calibration import Calibration, calibrate
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead, OnsetWarning, WindowedHead
-from evidentia.events.inputs import Inputs
+from evidentia.events.inputs import Inputs, SoundInputs
 from evidentia.events.network import EventNetwork
 from evidentia.events.training import Examples
 from evidentia.learning.seeding import seeded
@@ -33,7 +33,8 @@ class Tuning(Settings):
     """What the detector's head is calibrated to on held-out clips, see `calibrate`; at most one target.
 
     Attributes:
-        false_alarms_per_minute: macro F1 as large as it gets with at most so many; 2 if there is no other target.
+        false_alarms_per_minute: macro F1 as large as it gets with at most so many, every alarm that a stream would give
+            for nothing counted; 2 if there is no other target.
         delay: macro F1 as large as it gets with a mean delay of at most so many seconds.
         macro_f1: the smallest delay at this macro F1 or more.
         windows: windows to choose from; that of the head if none.
@@ -45,8 +46,8 @@ class Tuning(Settings):
     false_alarms_per_minute: float | None = Field(None, ge=0)
     delay: float | None = Field(None, ge=0)
     macro_f1: float | None = Field(None, ge=0, le=1)
-    windows: tuple[int, ...] = ()
-    decays: tuple[float, ...] = ()
+    windows: tuple[Annotated[int, Field(ge=1, le=1024)], ...] = ()
+    decays: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     per_class: bool | None = None
     warnings_per_minute: float = Field(3.0, ge=0)
 
@@ -75,6 +76,8 @@ class SegmentBeta(NamedTuple):
 
 def listed(clips: Any, name: str) -> list[Clip]:
     """A list of one clip or of several."""
+    if not isinstance(clips, Iterable) and not isinstance(clips, Clip):
+        raise EvidentiaError(f"{name} must be a Clip or a list of them, got {type(clips).__name__}")
     found = list(clips) if not isinstance(clips, Clip) else [clips]
     if not found or not all(isinstance(clip, Clip) for clip in found):
         kinds = ", ".join(sorted({type(clip).__name__ for clip in found})) or "none"
@@ -104,6 +107,11 @@ def cut(clips: Sequence[Clip], samples: int) -> list[Clip]:
             ]
             pieces.append(Clip(part, clip.rate, tuple(inside), f"{clip.name} from {begin:g} s"))
     return pieces
+
+
+def pieces(clips: Sequence[Clip], inputs: Inputs, segments: int | None) -> list[Clip]:
+    """The clips, cut in pieces of so many segments; about 10 s of sound, or 512 segments of a series, if None."""
+    return cut(clips, inputs.step * (segments or (160 if isinstance(inputs, SoundInputs) else 512)))
 
 
 def hold_out(clips: Sequence[Clip], seed: int) -> tuple[list[Clip], list[Clip]]:

@@ -64,8 +64,8 @@ class Inputs(Settings, ABC):
         """The frames of a whole clip, `(T, features)`, float32; offline."""
 
     @abstractmethod
-    def start(self) -> dict[str, Tensor]:
-        """What is remembered of one stream that has not begun."""
+    def start(self, usual: Tensor) -> dict[str, Tensor]:
+        """What is remembered of one stream that has not begun; `usual` is the mean frame of training, `(features,)`."""
 
     @abstractmethod
     def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
@@ -187,7 +187,7 @@ class SoundInputs(Inputs):
         sound = clip.samples.flatten().clamp(-1, 1)
         return self.front_end.centred(sound) if self.centred else self.front_end(sound)
 
-    def start(self) -> dict[str, Tensor]:
+    def start(self, usual: Tensor) -> dict[str, Tensor]:
         """Silence before the stream."""
         return {"tail": torch.zeros(1, self.window - self.frame_hop)}
 
@@ -213,7 +213,8 @@ class SoundInputs(Inputs):
 class SeriesInputs(Inputs):
     """A multivariate series, each sample a frame.
 
-    NaN and infinite numbers are replaced by the channel's last good one, or by 0 if there was none yet.
+    NaN and infinite numbers are replaced by the channel's last good one, or by its mean in training if there was none
+    yet.
 
     Example:
         >>> inputs = SeriesInputs(rate=10, channels=3)
@@ -257,9 +258,9 @@ class SeriesInputs(Inputs):
         self.check_clip(clip)
         return clip.samples.reshape(-1, self.channels)
 
-    def start(self) -> dict[str, Tensor]:
-        """No good number yet."""
-        return {"last": torch.zeros(1, self.channels)}
+    def start(self, usual: Tensor) -> dict[str, Tensor]:
+        """The mean of training stands for numbers that have not come yet."""
+        return {"last": usual.reshape(1, self.channels).clone()}
 
     def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
         """Numbers that are none hold the channel's last good value."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.events.triggers import LONG_AGO
 
 Tensors = dict[str, Tensor]
 
@@ -84,4 +85,20 @@ class Memory:
             raise EvidentiaError(
                 f"the state is of another kind of stream: {', '.join(wrong)} do not fit; open a stream of the same "
                 "detector with the same trigger and warnings to go on"
+            )
+
+    def check_values(self) -> None:
+        """Require numbers that a stream can have come to; with others it would go on and detect nothing."""
+        tensors, segment = self.to_dict(), self.clock["segment"]
+        wrong = {name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())}
+        wrong |= {f"clock/{name}" for name, count in self.clock.items() if bool((count < 0).any())}
+        if bool((self.clock["begun"] > segment).any()):
+            wrong.add("clock/begun")
+        for name, last in self.triggers.items():
+            if name.endswith("/last") and bool(((last != LONG_AGO) & ((last < 0) | (last >= segment))).any()):
+                wrong.add(f"triggers/{name}")
+        if wrong:
+            raise EvidentiaError(
+                f"the state is damaged: {', '.join(sorted(wrong))} hold numbers that no stream comes to (NaN, "
+                "infinite, negative, or of a later time); give what state_dict returned, or begin a new stream"
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.events.clip_heads import ACARHead, AIAHead, SlowFastHead
 from evidentia.events.conformer import Conformer
 from evidentia.events.crnn import CRNN, OfflineCRNN
@@ -45,4 +47,13 @@ def make_network(name: str, features: int, num_classes: int, **settings: Any) ->
         >>> make_network("crnn-offline", features=128, num_classes=10).streaming
         False
     """
-    return NETWORKS[name](features, num_classes, **settings)
+    make = NETWORKS[name]
+    signature = inspect.signature(make)
+    try:
+        signature.bind(features, num_classes, **settings)
+    except TypeError as error:
+        known = list(signature.parameters)[2:]
+        raise EvidentiaError(
+            f"the settings do not fit the network {name!r}: {error}; it has: {', '.join(known)}"
+        ) from error
+    return make(features, num_classes, **settings)

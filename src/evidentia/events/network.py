@@ -154,6 +154,11 @@ class EventNetwork(nn.Module, ABC):
         outputs = self.read(self._run(x, flow))
         return outputs, flow.kept
 
+    def usual_frame(self) -> Tensor:
+        """The mean frame of the training data, shape `(F,)`, float32; zeros if there was no training."""
+        mean = self.standardise.running_mean
+        return torch.zeros(self.features) if mean is None else mean.detach().to("cpu", torch.float32)
+
     def restore(self, tensors: Mapping[str, Tensor]) -> NetworkState:
         """The state of `to_dict`, checked to be one of this network, on its device."""
         self._check_streaming()

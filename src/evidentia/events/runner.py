@@ -62,7 +62,8 @@ class Runner:
             for name, array in self.trigger.start(head.outputs(len(self.labels))).items()
         }
         clock = {name: torch.zeros(1, dtype=torch.int64) for name in ("segment", "begun", "invalid", "clipped")}
-        return Memory(self.inputs.start(), self.pipeline.start(), triggers, clock)
+        usual = self.pipeline.network.usual_frame()
+        return Memory(self.inputs.start(usual), self.pipeline.start(), triggers, clock)
 
     @torch.inference_mode()
     def advance(self, block: npt.NDArray[np.float32], memory: Memory) -> tuple[Fired, Memory]:

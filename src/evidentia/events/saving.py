@@ -28,6 +28,7 @@ def save_detector(det: EventDetector, path: str | Path) -> None:
         "size": det.size,
         "preset": det.preset,
         "network_settings": det.network_settings,
+        "sound": det.sound,
         "settings": det.settings.model_dump(mode="json"),
         "tuning": det.tuning.model_dump(mode="json"),
         "labels": list(det.labels_),
@@ -54,6 +55,7 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
             content["labels"],
             content["preset"],
             content["network_settings"],
+            content.get("sound"),
             **content["settings"],
             **content["tuning"],
         )

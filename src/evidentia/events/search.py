@@ -27,6 +27,7 @@ class Candidates:
         missed_sum: how long what was missed lasts together.
         minutes: the length of all clips.
         per_class: whether classes may choose different candidates.
+        false_alarms: the alarms for nothing that a stream would give; the false positives if None.
     """
 
     true_positives: Tensor
@@ -36,25 +37,41 @@ class Candidates:
     missed_sum: Tensor
     minutes: float
     per_class: bool
+    false_alarms: Tensor | None = None
 
     @property
     def f1(self) -> Tensor:
-        """The share of each class in macro F1; 0 where a class has none."""
-        counted = 2 * self.true_positives + self.false_positives + self.false_negatives
-        value = torch.where(counted > 0, 2 * self.true_positives.double() / counted.clamp(min=1), 0.0)
-        # A class that does not occur counts as soon as it is called: with F1 0, which never pays.
+        """The share of each class in macro F1 if no class that does not occur is called; 0 where a class has none."""
         present = (self.true_positives + self.false_negatives).amax(0) > 0
-        return value / max(1, int(present.sum()))
+        return self._class_f1.nan_to_num(0.0) / max(1, int(present.sum()))
+
+    @property
+    def macro_f1(self) -> Tensor:
+        """Macro F1 if all classes choose the same candidate, shape `(Q,)`; 0 where no class has an F1."""
+        return self._class_f1.nanmean(-1).nan_to_num(0.0)
+
+    @property
+    def tie(self) -> Tensor:
+        """What settles ties: false positives, then delays; far below any difference that counts."""
+        return 1e-9 * self.false_positives + 1e-10 * (self.delay_sum + self.missed_sum)
+
+    @property
+    def _class_f1(self) -> Tensor:
+        """NaN where there is nothing to find and no call, as `EarlyScores` has it."""
+        counted = 2 * self.true_positives + self.false_positives + self.false_negatives
+        return 2 * self.true_positives.double() / counted
 
     def at(self, choice: Tensor, values: Tensor) -> float:
         """The sum over classes of values at the chosen candidates."""
         return float(values.gather(0, choice.unsqueeze(0)).sum())
 
+    def macro_f1_at(self, choice: Tensor) -> float:
+        """Macro F1 at the chosen candidates: a class that does not occur counts, with 0, as soon as it is called."""
+        return float(self._class_f1.gather(0, choice.unsqueeze(0)).nanmean().nan_to_num(0.0))
+
     def best(self, gain: Tensor) -> Tensor:
         """The candidate of each class, shape `(K,)`, with the largest gain; among equals, that of fewest alarms."""
-        # Far below any difference that counts, and enough to settle ties.
-        tie = 1e-9 * self.false_positives + 1e-10 * (self.delay_sum + self.missed_sum)
-        return (gain - tie).argmax(0)
+        return (gain - self.tie).argmax(0)
 
 
 def choose(candidates: Candidates, target: str, value: float) -> tuple[Tensor, bool]:
@@ -76,11 +93,11 @@ def choose(candidates: Candidates, target: str, value: float) -> tuple[Tensor, b
     f1 = candidates.f1
     cost, limit = _cost(candidates, target, value)
     if not candidates.per_class:
-        return _choose_one(f1.sum(-1), cost.sum(-1), target, value, limit, f1.shape[1])
+        return _choose_one(candidates, cost.sum(-1), target, value, limit)
 
     def fits(choice: Tensor) -> bool:
         if target == "macro_f1":
-            return candidates.at(choice, f1) >= value - _SLACK
+            return candidates.macro_f1_at(choice) >= value - _SLACK
         # A detector that never calls has no delay to speak of.
         silent = target == "delay" and not candidates.at(choice, candidates.true_positives)
         return candidates.at(choice, cost) <= limit + _SLACK and not silent
@@ -97,7 +114,8 @@ def choose(candidates: Candidates, target: str, value: float) -> tuple[Tensor, b
         return first, True
     if not fits(last):
         return (_soonest(candidates) if target == "delay" else last), False
-    return _bisect(at, fits, last, keep_low=target == "macro_f1"), True
+    choice = _bisect(at, fits, last, keep_low=target == "macro_f1")
+    return (_spent(choice, -cost, -f1, -value) if target == "macro_f1" else _spent(choice, f1, cost, limit)), True
 
 
 def _cost(candidates: Candidates, target: str, value: float) -> tuple[Tensor, float]:
@@ -107,7 +125,8 @@ def _cost(candidates: Candidates, target: str, value: float) -> tuple[Tensor, fl
     if not 0 <= value < float("inf"):
         raise EvidentiaError(f"the target {target} must be at least 0 and finite, got {value}")
     if target == "false_alarms_per_minute":
-        return candidates.false_positives.double(), value * candidates.minutes
+        counted = candidates.false_positives if candidates.false_alarms is None else candidates.false_alarms
+        return counted.double(), value * candidates.minutes
     if target == "delay":
         # The mean over hits is at most the target where their delays in excess of it add up to no more than 0.
         return candidates.delay_sum - value * candidates.true_positives, 0.0
@@ -115,22 +134,24 @@ def _cost(candidates: Candidates, target: str, value: float) -> tuple[Tensor, fl
 
 
 def _soonest(candidates: Candidates) -> Tensor:
-    """For each class the candidate of the smallest mean delay."""
+    """For each class the candidate of the smallest mean delay; of a class without hits, that of fewest alarms."""
     hits = candidates.true_positives
-    return torch.where(hits > 0, candidates.delay_sum / hits.clamp(min=1), torch.inf).argmin(0)
+    return candidates.best(-torch.where(hits > 0, candidates.delay_sum / hits.clamp(min=1), _LARGEST))
 
 
-def _choose_one(f1: Tensor, cost: Tensor, target: str, value: float, limit: float, classes: int) -> tuple[Tensor, bool]:
-    """One candidate for all classes, from their macro F1 and cost, shape `(Q,)`."""
+def _choose_one(candidates: Candidates, cost: Tensor, target: str, value: float, limit: float) -> tuple[Tensor, bool]:
+    """One candidate for all classes, from the cost of all of them, shape `(Q,)`."""
+    f1, tie = candidates.macro_f1, candidates.tie.sum(-1)
     reached = (
         f1 >= value - _SLACK if target == "macro_f1" else (cost <= limit + _SLACK) & ((f1 > 0) | (target != "delay"))
     )
     gain = -cost if target == "macro_f1" else f1 - 1e-9 * cost
     met = bool(reached.any())
-    if not met:
-        gain = f1 if target == "macro_f1" else torch.where(f1 > 0, -cost, -torch.inf)
-    best = torch.where(reached, gain, -torch.inf).argmax() if met else gain.argmax()
-    return best.expand(classes), met
+    if met:
+        gain = torch.where(reached, gain, -torch.inf)
+    else:
+        gain = f1 if target == "macro_f1" else torch.where(f1 > 0, -cost, -_LARGEST)
+    return (gain - tie).argmax().expand(candidates.tie.shape[1]), met
 
 
 def _bisect(at: Callable[[float], Tensor], fits: Callable[[Tensor], bool], kept: Tensor, keep_low: bool) -> Tensor:
@@ -147,3 +168,17 @@ def _bisect(at: Callable[[float], Tensor], fits: Callable[[Tensor], bool], kept:
         else:
             high = middle
     return kept
+
+
+def _spent(choice: Tensor, gain: Tensor, cost: Tensor, limit: float) -> Tensor:
+    """The choice after single classes have changed theirs for as long as there is a gain within the limit.
+
+    One multiplier for all classes steps over choices, and may leave much of the limit unused.
+    """
+    while True:
+        paid, had = (values.gather(0, choice.unsqueeze(0)) for values in (cost, gain))
+        more = torch.where(paid.sum() + cost - paid <= limit + _SLACK, gain - had, -torch.inf)
+        candidate, k = divmod(int(more.argmax()), more.shape[1])
+        if more[candidate, k] <= _SLACK:
+            return choice
+        choice = choice.index_fill(0, torch.tensor([k]), candidate)

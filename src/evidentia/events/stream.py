@@ -14,9 +14,9 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.events.chunks import Samples
-from evidentia.events.clips import Event
+from evidentia.events.clips import Event, as_number
 from evidentia.events.detections import Announcer, Detection
-from evidentia.events.memory import Memory
+from evidentia.events.memory import Memory, Tensors
 from evidentia.events.runner import Runner
 
 _KIND = "detector stream"
@@ -42,17 +42,17 @@ class DetectorStream:
     | floats | taken as they are: in [-1, 1] for sound, in the units of training for a series |
     | int16, int32, int8, uint8 | sound: divided by full scale, other whole numbers are an error; series: numbers |
     | several channels, shape (n, c) | sound: averaged, up to 8; series: must be those of training |
-    | NaN, infinity | sound: silence; series: the channel's last good number. Counted in `invalid` |
+    | NaN, infinity | sound: silence; series: the last good number, at first the mean of training. See `invalid` |
     | beyond [-1, 1] | sound: limited to it. Counted in `clipped` |
     | silence | taken as any sound: zeros have a finite log-mel |
-    | a gap, `push(None, seconds=...)` | filled as NaN up to `longest_gap`; after a longer one memory begins anew |
+    | a gap, `push(None, seconds=...)` | taken as NaN; one beyond `longest_gap` lets the network begin anew as well |
     | another rate, `push(samples, rate=...)` | an error |
     | nothing, an empty chunk | nothing |
 
     Args:
         runner: the detector, made ready for streams.
         labels: call these classes only; all if None. Warnings, which are of no class, are given all the same.
-        events: what is known to happen in the stream, by which detections get a delay.
+        events: what is known to happen in the stream, of the detector's classes, by which detections get a delay.
         longest_gap: in seconds.
 
     Attributes:
@@ -66,12 +66,17 @@ class DetectorStream:
         events: Sequence[Event] | None = None,
         longest_gap: float = 1.0,
     ) -> None:
-        if not 0 <= longest_gap < math.inf:
-            raise EvidentiaError(f"longest_gap must be at least 0 seconds, got {longest_gap}")
+        if not 0 <= as_number(longest_gap) < math.inf:
+            raise EvidentiaError(f"longest_gap must be at least 0 seconds, got {longest_gap!r}")
         self.runner = runner
         self.longest_gap = longest_gap
         outputs = runner.pipeline.heads[0].outputs(len(runner.labels))
         self._announcer = Announcer(runner.labels, outputs, runner.inputs.seconds, labels, events)
+        if others := sorted({event.label for event in self._announcer.events or []} - {*runner.labels}):
+            raise EvidentiaError(
+                f"events must be of the detector's classes, {', '.join(runner.labels)}, got {', '.join(others)}; leave "
+                "out those of others"
+            )
         self._place = _Place(runner.begin(), 0, np.zeros((0, *runner.inputs.sample_shape), dtype=np.float32))
 
     def push(self, samples: Any, *, seconds: float | None = None, rate: float | None = None) -> list[Detection]:
@@ -116,16 +121,18 @@ class DetectorStream:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where `state_dict` was asked for, in this process or another."""
-        tensors = {name: torch.as_tensor(tensor).clone() for name, tensor in state.items()}
+        tensors = _as_tensors(state)
         waiting, identity = tensors.pop("waiting", None), tensors.pop("detector", None)
-        if waiting is None or identity is None:
+        if waiting is None or identity is None or identity.dtype != torch.uint8 or identity.ndim != 1:
             raise EvidentiaError("this is not the state of a stream; give what state_dict returned")
         if bytes(identity.tolist()) != self.runner.identity:
             raise EvidentiaError("the state is of a stream of another detector; load that detector to go on with it")
         memory = Memory.from_dict(tensors)
         memory.check_like(self.runner.begin())
+        memory.check_values()
         inputs = self.runner.inputs
-        if waiting.shape[1:] != inputs.sample_shape or len(waiting) >= inputs.step or waiting.dtype != torch.float32:
+        fits = waiting.ndim > 0 and waiting.shape[1:] == inputs.sample_shape and len(waiting) < inputs.step
+        if not fits or waiting.dtype != torch.float32:
             raise EvidentiaError(f"the state has waiting samples of shape {tuple(waiting.shape)}, which do not fit")
         self._place = _Place(memory, 0, waiting.numpy())
 
@@ -146,15 +153,15 @@ class DetectorStream:
 
     def _check_rate(self, rate: float) -> None:
         wanted = self.runner.inputs.sample_rate
-        if not math.isclose(rate, wanted, rel_tol=1e-6):
+        if not math.isclose(as_number(rate), wanted, rel_tol=1e-6):
             raise EvidentiaError(
-                f"the detector takes {wanted:g} samples a second, got {rate:g}; resample the stream first, or train on "
+                f"the detector takes {wanted:g} samples a second, got {rate!r}; resample the stream first, or train on "
                 "clips of its rate"
             )
 
     def _gap(self, seconds: float | None) -> list[Detection]:
-        if seconds is None or not 0 <= seconds < math.inf:
-            raise EvidentiaError(f"a gap needs its length, push(None, seconds=...), of at least 0, got {seconds}")
+        if seconds is None or not 0 <= as_number(seconds) < math.inf:
+            raise EvidentiaError(f"a gap needs its length, push(None, seconds=...), of at least 0, got {seconds!r}")
         inputs = self.runner.inputs
         missing = round(seconds * inputs.sample_rate)
         # A series goes on with its last good numbers, sound with silence.
@@ -165,9 +172,17 @@ class DetectorStream:
         before, fresh = self._place.memory.select([self._place.row]), self.runner.begin()
         last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
         clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
-        memory = Memory(fresh.inputs, fresh.kept, {**fresh.triggers, **last}, clock)
-        self._place = _Place(memory, 0, np.zeros((rest, *inputs.sample_shape), dtype=np.float32))
+        held = self._last_good(before) if inputs.sample_shape else fresh.inputs
+        memory = Memory(held, fresh.kept, {**fresh.triggers, **last}, clock)
+        self._place = _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32))
         return []
+
+    def _last_good(self, memory: Memory) -> Tensors:
+        """What a series remembers of its numbers, those that wait for their segment included."""
+        inputs, waiting = self.runner.inputs, self._place.waiting
+        block = torch.full((1, inputs.step, *inputs.sample_shape), torch.nan)
+        block[0, : len(waiting)] = torch.from_numpy(waiting)
+        return inputs.advance(inputs.clean(block, memory.inputs).block, memory.inputs)[1]
 
 
 def push_many(streams: Sequence[DetectorStream], chunks: Sequence[Any]) -> list[list[Detection]]:
@@ -212,6 +227,20 @@ def push_many(streams: Sequence[DetectorStream], chunks: Sequence[Any]) -> list[
     for stream, place in zip(streams, places, strict=True):
         stream._place = place
     return found
+
+
+def _as_tensors(state: Any) -> Tensors:
+    """Copies of the tensors of a state."""
+    if not isinstance(state, Mapping):
+        raise EvidentiaError(
+            f"a state is a dictionary of tensors, got {type(state).__name__}; give what state_dict returned"
+        )
+    try:
+        return {str(name): torch.as_tensor(tensor).detach().clone() for name, tensor in state.items()}
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise EvidentiaError(
+            f"a state is a dictionary of tensors, got one of others: {error}; give what state_dict returned"
+        ) from error
 
 
 def _after(place: _Place, new: Samples) -> _Place:

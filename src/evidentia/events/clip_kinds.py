@@ -1,0 +1,90 @@
+"""What clips ask of a detector: which classes there are in them, sound or a series, and the network for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.events.clips import Clip, clip_labels
+from evidentia.events.inputs import Inputs, SeriesInputs, SoundInputs
+from evidentia.events.models import NETWORKS, EventNetwork, make_network
+from evidentia.learning.seeding import seeded
+
+# So many samples beyond full scale are loud moments; with more, the clip has another scale.
+_LOUD = 0.01
+
+
+def chosen_labels(wanted: Sequence[str] | None, clips: Sequence[Clip], held: Sequence[Clip]) -> tuple[str, ...]:
+    """The classes to learn.
+
+    Args:
+        wanted: those that were asked for, each of which must be in the clips; all that there are if None.
+        clips: what to train on.
+        held: what to calibrate on.
+
+    Example:
+        >>> clip = Clip([0.0] * 10, 10, [("beep", 0.2, 0.5)])
+        >>> chosen_labels(["Beep"], [clip], [])
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: no training clip has an event of 'Beep'; there are events of: beep...
+    """
+    found = clip_labels(clips)
+    labels = clip_labels([*clips, *held]) if wanted is None else tuple(wanted)
+    if not labels or not found:
+        raise EvidentiaError("there is no event in any clip, so there is nothing to learn; give clips with events")
+    missing = [label for label in wanted or () if label not in found]
+    if missing:
+        raise EvidentiaError(
+            f"no training clip has an event of {', '.join(map(repr, missing))}; there are events of: "
+            f"{', '.join(found)}. Name classes as the clips do, or give clips with events of them"
+        )
+    return labels
+
+
+def inputs_for(
+    clips: Sequence[Clip], network: str | EventNetwork, settings: Mapping[str, Any], sound: bool | None
+) -> SoundInputs | SeriesInputs:
+    """The inputs of a network for clips, all of which must be like the first.
+
+    Args:
+        clips: all clips that there are.
+        network: the network or its name.
+        settings: of the network, if it is a name.
+        sound: whether the clips are sound; see `Inputs.for_clip`.
+    """
+    streaming = getattr(NETWORKS[network] if isinstance(network, str) else network, "streaming", True)
+    segment = settings.get("segment") if isinstance(network, str) else network.segment
+    inputs = Inputs.for_clip(clips[0], segment, centred=not streaming, sound=sound)
+    for clip in clips:
+        inputs.check_clip(clip)
+    return inputs
+
+
+def network_for(
+    given: str | EventNetwork, features: int, classes: int, settings: Mapping[str, Any], seed: int
+) -> EventNetwork:
+    """A new network by its name, with weights drawn by the seed, or a copy of the given one, which must fit."""
+    if isinstance(given, str):
+        with seeded(seed, -2):
+            return make_network(given, features, classes, **settings)
+    if (given.features, given.num_classes) != (features, classes):
+        raise EvidentiaError(
+            f"the clips need a network for {features} features and {classes} classes, got one for {given.features} and "
+            f"{given.num_classes}"
+        )
+    return copy.deepcopy(given)
+
+
+def check_levels(clips: Sequence[Clip], inputs: Inputs) -> None:
+    """Require sound in [-1, 1] but for a few loud moments, which are limited to it; a series may have any numbers."""
+    for clip in clips if isinstance(inputs, SoundInputs) else ():
+        size = clip.samples.abs()
+        share = float((size > 1).float().mean())
+        if share > _LOUD:
+            raise EvidentiaError(
+                f"{clip.name} is taken for sound, and {share:.0%} of its samples are beyond [-1, 1], up to "
+                f"{float(size.max()):g}; divide 16-bit samples by 32768, others by their full scale, or train with "
+                "sound=False if they are a sensor's numbers"
+            )

@@ -1,0 +1,44 @@
+"""The search behind calibration does as well as trying every choice."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evidentia.events.search import Candidates, choose
+
+counts = st.integers(0, 6)
+
+
+@given(st.lists(st.tuples(counts, counts, counts, counts), min_size=2, max_size=5), st.integers(0, 12))
+def test_the_search_meets_a_budget_whenever_some_choice_does(rows, budget):
+    tp, fp = (torch.tensor([[row[i], row[i + 2]] for row in rows]) for i in (0, 1))
+    fn = 6 - tp
+    zero = torch.zeros(tp.shape, dtype=torch.float64)
+    candidates = Candidates(tp, fp, fn, zero, zero, minutes=1.0, per_class=True)
+    choice, met = choose(candidates, "false_alarms_per_minute", float(budget))
+    f1, most = candidates.f1, -1.0
+    for pair in itertools.product(range(len(rows)), repeat=2):
+        picked = torch.tensor(pair)
+        if candidates.at(picked, fp) <= budget:
+            most = max(most, candidates.at(picked, f1))
+    assert met == (most >= 0)
+    if met:
+        assert candidates.at(choice, fp) <= budget
+        assert candidates.at(choice, f1) <= most + 1e-9
+    free, _ = choose(candidates, "none", 0.0)
+    assert candidates.at(free, f1) == pytest.approx(float(f1.amax(0).sum()))
+
+
+def test_what_is_left_of_a_budget_is_spent():
+    # No multiplier makes the second candidate the best: it lies below the line between the others.
+    tp, fp = torch.tensor([[0], [1], [6]]), torch.tensor([[0], [2], [5]])
+    zero = torch.zeros(tp.shape, dtype=torch.float64)
+    candidates = Candidates(tp, fp, 6 - tp, zero, zero, minutes=1.0, per_class=True)
+    assert [int(choose(candidates, "false_alarms_per_minute", most)[0]) for most in (0.0, 3.0, 5.0)] == [0, 1, 2]
+    slow = Candidates(tp, fp, 6 - tp, fp.double(), zero, minutes=1.0, per_class=True)
+    assert int(choose(slow, "macro_f1", 0.2)[0]) == 1
