@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -13,7 +12,9 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import check_writable
 from evidentia.graphs import classifier_file
+from evidentia.graphs._inputs import read_count
 from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
 from evidentia.graphs.fitting import Fitting, Role
 from evidentia.graphs.graph_tensors import GraphTensors
@@ -92,7 +93,9 @@ class GraphClassifier:
                 f"method {method!r} has no logarithms of evidence to propagate; use propagation='none', or a method "
                 "whose evidence is an exponential"
             )
-        _check_sizes(hidden=hidden, passes=passes, members=members)
+        for name, count in (("hidden", hidden), ("passes", passes), ("members", members)):
+            if count is not None:
+                read_count(count, name, 1)
         if dropout is not None and not 0 <= dropout < 1:
             raise EvidentiaError(f"dropout must lie in [0, 1), got {dropout}")
         self.backbone = self.method.backbone if backbone is None else backbone
@@ -104,8 +107,8 @@ class GraphClassifier:
         self.normalise = normalise
         self.sigma, self.passes, self.members, self.propagation = sigma, passes, members, propagation
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
-        if self.checkpoint is not None and self.checkpoint.is_dir():
-            raise EvidentiaError(f"the checkpoint must be a file, but {self.checkpoint} is a folder")
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint)
         self.cache = None if cache is None else Path(cache)
         self.settings = GraphTraining(**settings)
         if self.settings.propagated and propagation not in _SPREADS:
@@ -139,10 +142,8 @@ class GraphClassifier:
             classes,
             self.settings,
             self.sigma,
-            build=lambda seed: self._build(graph.num_features, classes, seed).to(graph.edge_index.device),
-            build_teacher=lambda seed: self._build(graph.num_features, classes, seed, teacher=True).to(
-                graph.edge_index.device
-            ),
+            build=lambda seed: self._build(graph.num_features, classes, seed),
+            build_teacher=lambda seed: self._build(graph.num_features, classes, seed, teacher=True),
             spread=_SPREADS[self.propagation] if self.settings.propagated else None,
             checkpoint=self.checkpoint,
             cache=self.cache,
@@ -272,12 +273,6 @@ class GraphClassifier:
             for values in (logits, propagate_evidence(logits, graph.walk))
         )
         return after > before
-
-
-def _check_sizes(**sizes: Any) -> None:
-    for name, value in sizes.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-            raise EvidentiaError(f"{name} must be a whole number and at least 1, got {value!r}")
 
 
 def _identity(module: nn.Module) -> list[str]:

@@ -71,7 +71,7 @@ class Fitting:
         if role == "strength":
             seed, kind = seed + _STRENGTH_SEED, self.method.strength_prior
             settings = settings.model_copy(update={"prior_weight": settings.strength_weight})
-        network = self.build(seed)
+        network = self.build(seed).to(self.graph.edge_index.device)
         history = train_network(
             network,
             self.method,
@@ -101,7 +101,7 @@ class Fitting:
     def _taught(self) -> Tensor:
         """Class probabilities of a plain network, trained once for all members."""
         if self._teacher is None:
-            network = self.build_teacher(self.settings.seed + _TEACHER_SEED)
+            network = self.build_teacher(self.settings.seed + _TEACHER_SEED).to(self.graph.edge_index.device)
             # A teacher does not depend on what it is needed for, and is found by all methods.
             unused = {"prior_weight": 0.0, "strength_weight": 0.0, "propagated": False}
             settings = self.settings.model_copy(update=unused)

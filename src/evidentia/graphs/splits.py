@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.graphs._inputs import read_count
 from evidentia.graphs.checks import check_labels, check_mask
 
 if TYPE_CHECKING:
@@ -234,9 +235,7 @@ def _num_classes(data: Data, y: Tensor) -> int:
 
 
 def _generator(seed: int) -> torch.Generator:
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise EvidentiaError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return torch.Generator().manual_seed(int(seed))
+    return torch.Generator().manual_seed(read_count(seed, "seed", 0))
 
 
 def _order(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
