@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidentia.experiments.jobs.registry import JOBS
-from evidentia.experiments.semisup_uncertainty import IN, epistemic_rows, vacuity_rows
+from evidentia.experiments.semisup_uncertainty import epistemic_of_pool, vacuity_by_kind
 
 
 @JOBS.register("vacuity")
@@ -18,23 +18,17 @@ def vacuity_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
         >>> sorted(vacuity_job(options, seed=0)["vacuity"])
         ['faraway', 'in']
     """
-    settings = dict(configuration)
-    estimator = settings.pop("estimator")
-    rows = vacuity_rows(**settings, estimators=[estimator], seeds=[seed], progress=False)
+    found = vacuity_by_kind(**configuration, seed=seed, progress=False)
+    # What belongs to classes is the same in pools of the same classes: one of them speaks for it.
+    inside = next(iter(found.values())).inside
     return {
-        "vacuity": {"in" if row["kind"] == IN else row["kind"]: row["mean"] for row in rows},
-        "auroc": {row["kind"]: row["auroc"] for row in rows if row["kind"] != IN},
+        "vacuity": {"in": inside, **{kind: each.outside for kind, each in found.items()}},
+        "auroc": {kind: each.auroc for kind, each in found.items()},
     }
 
 
 @JOBS.register("epistemic")
 def epistemic_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The mean epistemic uncertainty of a pool (`epistemic.id`, `epistemic.ood`) after one `training` on it."""
-    settings = dict(configuration)
-    training = settings.pop("training")
-    (row,) = epistemic_rows(**settings, trainings=[training], seeds=[seed], progress=False)
-    return {
-        "epistemic": {"id": row["id"], "ood": row["ood"]},
-        "auroc": row["auroc"],
-        "accuracy": row["accuracy"],
-    }
+    found, accuracy = epistemic_of_pool(**configuration, seed=seed, progress=False)
+    return {"epistemic": {"id": found.inside, "ood": found.outside}, "auroc": found.auroc, "accuracy": accuracy}

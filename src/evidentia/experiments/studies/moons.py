@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evidentia.experiments.studies.pools import OURS, RATIOS, Options
+from evidentia.experiments.studies.pools import BATCH_NORMS, OURS, RATIOS, Options
 from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, Study
 from evidentia.semisup.tasks import CONTROLS
 
@@ -15,6 +15,22 @@ _METHODS: Options = {
     "R-IFT": {"robust": "ift"},
     OURS: {"robust": "uncertainty"},
 }
+_BESIDE = Beside(
+    table="semisup-moons",
+    row="{ood}/{method}",
+    column="accuracy.{ratio}",
+    names={
+        "method": {
+            "no BN": "none/none",
+            "separate BN": "none/batch",
+            "frozen BN": "none/frozen",
+            "R-Meta": "meta",
+            "R-IFT": "ift",
+        }
+    },
+    runs=10,
+)
+
 MOONS = Study(
     name="semisup-moons",
     title="Two moons with a dirty pool",
@@ -23,24 +39,26 @@ MOONS = Study(
     axes={"ood": ["faraway", "boundary"], "method": _METHODS, "ratio": RATIOS},
     metrics=["accuracy"],
     unit="%",
-    beside=Beside(
-        table="semisup-moons",
-        row="{ood}/{method}",
-        column="accuracy.{ratio}",
-        names={
-            "method": {
-                "no BN": "none/none",
-                "separate BN": "none/batch",
-                "frozen BN": "none/frozen",
-                "R-Meta": "meta",
-                "R-IFT": "ift",
-            }
-        },
-        runs=10,
-    ),
+    beside=_BESIDE,
     compare=Comparison(axis="method", against="separate BN"),
     presets={"quick": Preset(seeds=3, keep={"ratio": ["50"]}), "full": Preset(seeds=10)},
     pictures=Pictures(keep={"method": ["separate BN", "R-IFT", OURS], "ratio": ["50"]}),
+)
+
+# The thesis' SSL-BN is two here: it makes all the difference whether labeled and unlabeled samples go through the
+# network together or one after the other.
+IMPACT = Study(
+    name="semisup-impact",
+    title="Two moons: what OOD does to plain semi-supervised training",
+    job="semisup",
+    fixed={"data": "two-moons", "objective": "vat"},
+    axes={"ood": ["faraway", "boundary", "mixed", "random"], "method": BATCH_NORMS, "ratio": RATIOS},
+    metrics=["accuracy"],
+    unit="%",
+    beside=_BESIDE,
+    compare=Comparison(axis="method", against="no BN"),
+    presets={"quick": Preset(seeds=3, keep={"ratio": ["50"]}), "full": Preset(seeds=10)},
+    pictures=Pictures(keep={"ood": ["faraway", "boundary"], "ratio": ["50"]}),
 )
 
 MOONS_CONTROLS = Study(
@@ -79,4 +97,4 @@ MOONS_P = Study(
     presets={"quick": Preset(seeds=3), "full": Preset(seeds=10)},
 )
 
-STUDIES = (MOONS, MOONS_CONTROLS, MOONS_P)
+STUDIES = (MOONS, IMPACT, MOONS_CONTROLS, MOONS_P)

@@ -67,10 +67,19 @@ MNIST = Study(
 
 # The objectives that a clean pool helps most, and one that looks for the worst change of a sample.
 _OBJECTIVES = ["vat", "mean-teacher", "fixmatch"]
-_BATCH_NORMS = {name: CONTROLS[name] for name in ("no BN", "concatenated BN", "separate BN", "frozen BN")}
+BATCH_NORMS = {name: CONTROLS[name] for name in ("no BN", "concatenated BN", "separate BN", "frozen BN")}
 # Ours trains a discriminator first, for which plain training has time for up to so many updates in all.
 _MATCHED_UPDATES = 1300
 
+_CONTROLLED_METHODS: Options = {
+    **BATCH_NORMS,
+    "compute-matched": {**CONTROLS["concatenated BN"], "updates": _MATCHED_UPDATES},
+    **{name: {"robust": name} for name in ("l2rw", "mwn", "ds3l", "uasd")},
+    "R-Meta": {"robust": "meta"},
+    "R-IFT": {"robust": "ift"},
+    OURS: {"robust": "uncertainty"},
+    "oracle": CONTROLS["oracle"],
+}
 _CONTROLLED: dict[str, Any] = {
     "job": "semisup",
     "fixed": {"data": "mnist", "updates": 1000},
@@ -86,15 +95,7 @@ MNIST_CONTROLS = Study(
         "objective": _OBJECTIVES,
         "ood": ["fashion", "emnist", "mean", "mixed"],
         "ratio": RATIOS,
-        "method": {
-            **_BATCH_NORMS,
-            "compute-matched": {**CONTROLS["concatenated BN"], "updates": _MATCHED_UPDATES},
-            **{name: {"robust": name} for name in ("l2rw", "mwn", "ds3l", "uasd")},
-            "R-Meta": {"robust": "meta"},
-            "R-IFT": {"robust": "ift"},
-            OURS: {"robust": "uncertainty"},
-            "oracle": CONTROLS["oracle"],
-        },
+        "method": _CONTROLLED_METHODS,
     },
     **_CONTROLLED,
     presets={
@@ -117,7 +118,7 @@ MNIST_CLEAN = Study(
     title="MNIST with a clean pool: what ours costs where nothing is wrong",
     axes={
         "objective": _OBJECTIVES,
-        "method": {"supervised": CONTROLS["supervised"], **_BATCH_NORMS, OURS: {"robust": "uncertainty"}},
+        "method": {"supervised": CONTROLS["supervised"], **BATCH_NORMS, OURS: {"robust": "uncertainty"}},
     },
     **_CONTROLLED,
     presets={
