@@ -156,6 +156,21 @@ CIFAR10 = Study(
     presets=_photographs(objective=["vat"], method=["none", "ours, CRW"]),
 )
 
+# A width and a length that two cores can train: WRN-10-1, and a quarter of the full batches.
+CIFAR10_CONTROLS = Study(
+    name="semisup-cifar10-controls",
+    title="CIFAR-10, six classes, half of the pool of four others: rivals, controls, ours, oracle",
+    job="semisup",
+    fixed={"data": "cifar10", "ood": "held-out", "ratio": 0.5, "objective": "fixmatch", **_SHORT, "updates": 1000},
+    axes={"method": {"supervised": CONTROLS["supervised"], **_CONTROLLED_METHODS}},
+    metrics=["accuracy", "w_in", "w_ood", "ood_auroc"],
+    compare=Comparison(axis="method", against="concatenated BN", metrics=["accuracy"]),
+    presets={
+        "quick": Preset(seeds=2, keep={"method": ["supervised", "concatenated BN", OURS]}, fixed={"updates": 250}),
+        "full": Preset(seeds=3),
+    },
+)
+
 CIFAR100 = Study(
     name="semisup-cifar100",
     title="CIFAR-100: fifty classes, fifty held out",
@@ -228,4 +243,4 @@ VALIDATION_SIZE = Study(
     },
 )
 
-STUDIES = (MNIST, MNIST_CONTROLS, MNIST_CLEAN, CIFAR10, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)
+STUDIES = (MNIST, MNIST_CONTROLS, MNIST_CLEAN, CIFAR10, CIFAR10_CONTROLS, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)
