@@ -127,18 +127,35 @@ def test_a_clean_pool() -> None:
         (["two-moon"], "there is no data set named 'two-moon'"),
         (["two-moons", "--ood", "cats"], "has no OOD named 'cats'"),
         (["two-moons", "--ratio", "1"], "must be at least 0 and below 1, got 1.0"),
+        (["mnist", "--ratio", "1.5"], "must be at least 0 and below 1, got 1.5"),
+        (["mnist", "--ratio", "-0.1"], "must be at least 0 and below 1, got -0.1"),
+        (["mnist", "--ratio", "nan"], "must be at least 0 and below 1, got nan"),
+        (["mnist", "--ood", "held-out"], "mnist has no OOD named 'held-out'"),
+        (["mnist", "--robust", "meta", "--set", "clusters=0"], "clusters of Meta must be a whole number of at least 1"),
+        (["mnist", "--first-seed", "4294967296"], "seed"),
         (["two-moons", "--ood", "none", "--ratio", "0.5"], "needs a kind of OOD"),
         (["two-moons", "--objective", "vatt"], "no semi-supervised objective named 'vatt'"),
         (["two-moons", "--robust", "metta"], "no robust method named 'metta'"),
         (["two-moons", "--robust", "none", "--scope", "full"], "'none' has no setting 'scope'"),
         (["two-moons", "--uncertainty", "guess"], "no uncertainty of the pool named 'guess'"),
         (["two-moons", "--norm", "frozen", "--passes", "concat"], "needs passes 'separate'"),
-        (["mnist", "--data-root", "nowhere"], "data_root must be a folder"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_bad_input_is_told_in_a_sentence_before_anything_is_read(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def too_late(*_: Any, **__: Any) -> None:
+        raise AssertionError("data are read, or training begins")
+
+    monkeypatch.setattr(semisup_runs, "train_task", too_late)
+    _assert_told(arguments, message, capsys)
+
+
+def test_a_missing_folder_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    _assert_told(["mnist", "--data-root", "nowhere"], "data_root must be a folder", capsys)
+
+
+def _assert_told(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         app(["semisup", *arguments, "--seeds", "1", "--updates", "1"])
     assert stopped.value.code == 1

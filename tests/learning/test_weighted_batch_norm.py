@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, jvp, vmap
 
-from evidentia import EvidentiaError, validation
+from evidentia import EvidentiaError, semisup, validation
 from evidentia.learning import (
     WeightedBatchNorm1d,
     WeightedBatchNorm2d,
@@ -422,6 +423,25 @@ def test_what_cannot_be_converted_is_refused_before_anything_changes():
         with pytest.raises(EvidentiaError, match=message):
             convert_batch_norm(model)
         assert type(model[0]) is nn.BatchNorm1d
+
+
+def test_a_converted_network_is_deployed_as_any_other():
+    plain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    converted, x = convert_batch_norm(copy.deepcopy(plain)), torch.randn(6, 3)
+    with batch_weights(converted, torch.rand(6)):
+        converted(x)
+    expected = converted.eval()(x)
+    assert torch.equal(torch.export.export(converted, (x,)).module()(x), expected)
+    plain.load_state_dict(converted.state_dict())
+    with warnings.catch_warnings():
+        # TorchScript itself is deprecated.
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.jit.trace(converted, x)(x), expected)
+        assert torch.equal(torch.jit.script(plain.eval())(x), expected)
+
+
+def test_the_name_in_the_room_of_semi_supervised_learning():
+    assert semisup.convert is convert_batch_norm
 
 
 def test_weights_reach_every_layer_and_leave_with_the_block():

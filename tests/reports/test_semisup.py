@@ -13,6 +13,7 @@ import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from torch import Tensor
+from torch.utils.data import TensorDataset
 
 from evidentia import EvidentiaError, MissingExtraError
 from evidentia.reports import (
@@ -266,16 +267,37 @@ def test_long_titles_are_broken() -> None:
     ("x", "labeled", "message"),
     [
         (torch.rand(99, 2), None, "the review is of 100 samples and x holds 99"),
-        (torch.rand(100), None, r"a tensor of shape \(n, ...\), got shape \(100,\)"),
-        ([[0.0]], None, "got list"),
+        (torch.rand(100), None, r"of shape \(n, ...\), got shape \(100,\)"),
+        ([[0.0]], None, "the review is of 100 samples and x holds 1"),
+        ("abc", None, "unlabeled inputs must be a tensor or an array, got str"),
         (torch.full((100, 2), torch.nan), None, "x must be finite"),
-        (torch.rand(100, 2), (torch.rand(3, 3), torch.zeros(3)), r"inputs of shape \(m, 2\) and m classes, got shapes"),
-        (torch.rand(100, 2), (torch.full((3, 2), torch.inf), torch.zeros(3)), "the labeled inputs must be finite"),
+        (torch.rand(100, 2), (torch.rand(3, 3), [0, 1, 0]), r"inputs of shape \(m, 2\) and m classes, got shapes"),
+        (torch.rand(100, 2), (torch.full((3, 2), torch.inf), [0, 1, 0]), "the labeled inputs must be finite"),
     ],
 )
 def test_what_does_not_fit_the_review_is_refused(x: Any, labeled: Any, message: str) -> None:
     with pytest.raises(EvidentiaError, match=message):
         pool_picture(review(100), x, labeled=labeled)
+
+
+def test_it_takes_what_fit_takes() -> None:
+    x, names = np.random.default_rng(0).normal(size=(60, 2)), ["cat", "dog"]
+    pool = review(60, classes=2, class_names=names)
+    few = (x[:4], np.array(["dog", "cat", "dog", "cat"]))
+    figures = [
+        pool_picture(pool, x, labeled=few),
+        pool_picture(pool, x.tolist(), labeled=[few[0].tolist(), few[1].tolist()]),
+        pool_picture(pool, TensorDataset(torch.as_tensor(x)), labeled=(x[:4], np.array([1, 0, 1, 0], dtype=np.uint8))),
+    ]
+    for figure in figures:
+        assert legend(figure)[2:] == ["labeled cat", "labeled dog"]
+        places = [mark.get_offsets() for mark in figure.axes[0].collections[-2:]]
+        np.testing.assert_allclose(np.concatenate(places), x[[1, 3, 0, 2]], rtol=1e-6)
+    grey = np.random.default_rng(0).integers(0, 256, (60, 12, 12), dtype=np.uint8)
+    shown = pool_picture(pool, grey, labeled=(grey[:4], few[1]))
+    assert "most trusted" in shown.axes[0].get_title()
+    with pytest.raises(EvidentiaError, match=r"hold 'cow', which is none of the classes \(cat, dog\)"):
+        pool_picture(pool, x, labeled=(x[:2], ["cat", "cow"]))
 
 
 def test_bars_by_something_else_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def frozen() -> nn.Module:
         (Pair(2, 2), r"must give a tensor of logits, got tuple for inputs of shape \(2, 2\)"),
         (nn.Linear(5, 2), r"failed when it was shown inputs of shape \(2, 2\) and torch.float32: .*shape \(2,\)"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(2, 2)), "failed when it was shown"),
-        (nn.Linear(2, 2).double(), "failed when it was shown"),
+        (nn.Linear(2, 2).half(), r"\(Linear\) is of torch.float16.*give it in torch.float32"),
         (nn.Linear(2, 5), r"logits of shape \(n, 2\) for 2 classes, got shape \(2, 5\)"),
         (frozen(), r"all parameters of the network \(Linear\) are frozen"),
     ],
@@ -40,6 +41,27 @@ def frozen() -> nn.Module:
 def test_a_network_that_cannot_be_trained(network: nn.Module, message: str) -> None:
     with pytest.raises(EvidentiaError, match=message):
         SemiSupervisedClassifier("pi-model", "none", network, norm="none", **QUICK).fit(LABELED, DATA.x_unlabeled)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x"])
+def test_a_device_that_is_not_there(device: str) -> None:
+    with pytest.raises(EvidentiaError, match=rf"cannot be put on the device '{device}' \(.*; give one that this"):
+        SemiSupervisedClassifier("pi-model", "none", device=device, **QUICK).fit(LABELED, DATA.x_unlabeled)
+
+
+def test_options_that_fit_does_not_have() -> None:
+    with pytest.raises(EvidentiaError, match="fit has no option 'nclasses'; it takes num_classes and class_names"):
+        SemiSupervisedClassifier("pi-model", "none", **QUICK).fit(LABELED, DATA.x_unlabeled, nclasses=3)
+
+
+@pytest.mark.parametrize("setting", ["checkpoint", "log", "tensorboard"])
+def test_files_that_cannot_be_written(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidentia.semisup.estimator.build_network", lambda *_: pytest.fail("work has begun"))
+    file = tmp_path / "file"
+    file.touch()
+    place, message = (file, "cannot be written") if setting == "tensorboard" else (tmp_path, "is a folder")
+    with pytest.raises(EvidentiaError, match=message):
+        SemiSupervisedClassifier("pi-model", "none", **{setting: place}, **QUICK).fit(LABELED, DATA.x_unlabeled)
 
 
 @pytest.mark.parametrize(

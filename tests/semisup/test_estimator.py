@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from torch.utils.data import TensorDataset
 
 from evidentia import EvidentiaError
 from evidentia._support.errors import FileFormatError
+from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import (
+    OBJECTIVES,
     ByUncertainty,
     LabeledAgainstUnlabeled,
     SemiSupervisedClassifier,
@@ -136,11 +139,46 @@ def test_saved_and_loaded_predicts_the_same(data: SemiSupervisedData, tmp_path: 
     clf.save(path)
     loaded = SemiSupervisedClassifier.load(path)
     assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
-    assert torch.equal(loaded.weights_, clf.weights_)
+    for name in ("weights_", "clusters_", "uncertainty_"):
+        assert torch.equal(getattr(loaded, name), getattr(clf, name))
+    for name in ("objective", "robust", "augmentation"):
+        assert repr(getattr(loaded, name)) == repr(getattr(clf, name))
+    loaded.save(path)
+    assert SemiSupervisedClassifier.load(path).trained_by_ == clf.trained_by_
+    with pytest.raises(EvidentiaError, match="is a folder"):
+        clf.save(tmp_path)
     with pytest.raises(EvidentiaError, match="is there to predict"):
         loaded.fit(data)
     with pytest.raises(EvidentiaError, match="has no pool"):
         loaded.review()
+
+
+def test_methods_of_ones_own_are_loaded_in_words_only(data: SemiSupervisedData, tmp_path: Path) -> None:
+    class Own(type(OBJECTIVES["vat"]())):  # type: ignore[misc]
+        pass
+
+    path = tmp_path / "clf.safetensors"
+    clf = SemiSupervisedClassifier(Own(), "none", augmentation=(torch.clone, lambda x: x), **QUICK).fit(data)
+    clf.save(path)
+    loaded = SemiSupervisedClassifier.load(path)
+    assert type(loaded.robust).__name__ == "NotRobust"
+    assert "Own(weight=" in loaded.trained_by_["objective"]
+    for name in ("objective", "augmentation"):
+        with pytest.raises(AttributeError, match=rf"the {name} of this classifier is not evidentia's own.*trained_by_"):
+            getattr(loaded, name)
+
+
+def test_files_from_before_clusters_and_uncertainty_were_saved(data: SemiSupervisedData, tmp_path: Path) -> None:
+    path = tmp_path / "clf.safetensors"
+    clf = SemiSupervisedClassifier("vat", "meta", **QUICK).fit(data)
+    clf.save(path)
+    tensors, content = load_tensors(path, "semi-supervised classifier")
+    kept = {name: tensor for name, tensor in tensors.items() if name not in ("clusters", "uncertainty")}
+    save_tensors(path, "semi-supervised classifier", kept, content)
+    loaded = SemiSupervisedClassifier.load(path)
+    assert loaded.clusters_ is None
+    assert loaded.uncertainty_ is None
+    assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
 
 
 def test_a_network_of_ones_own_is_needed_again_to_load(data: SemiSupervisedData, tmp_path: Path) -> None:
@@ -207,6 +245,17 @@ def test_nothing_is_predicted_before_training(data: SemiSupervisedData) -> None:
     for call in (lambda c: c.predict(data.x_test), lambda c: c.review(), lambda c: c.save("x")):
         with pytest.raises(EvidentiaError, match="not trained yet"):
             call(SemiSupervisedClassifier())
+
+
+@pytest.mark.parametrize("name", ["network_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_"])
+def test_what_is_learnt_is_not_there_before_fit(name: str) -> None:
+    clf = SemiSupervisedClassifier()
+    with pytest.raises(EvidentiaError, match=f"not trained yet and has no {name}; call fit first"):
+        getattr(clf, name)
+    assert not hasattr(clf, name)
+    assert not hasattr(copy.deepcopy(clf), name)
+    with pytest.raises(AttributeError, match="no attribute 'weight_'"):
+        clf.weight_  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_unknown_names_are_told() -> None:

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from evidentia import EvidentiaError
-from evidentia.semisup import MLP
-from evidentia.semisup.features import hidden_and_logits, logits_in_parts, pool_features
+from evidentia.semisup import MLP, ROBUST, SemiSupervisedClassifier
+from evidentia.semisup.features import hidden_and_logits, logits_in_parts, pass_size, pool_features
+from evidentia.semisup.presets import usual_settings
+from evidentia.semisup.tasks import usual_norm
 
 
 def test_parts_make_no_difference_and_the_mode_is_kept():
@@ -30,3 +32,30 @@ def test_no_samples_are_refused(x):
     ):
         with pytest.raises(EvidentiaError, match="n >= 1"):
             function()
+
+
+@pytest.mark.parametrize(
+    "robust",
+    [ROBUST["uncertainty"](uncertainty=name, refresh_every=1) for name in ("kernel", "evidential", "confidence")]
+    + [ROBUST["uasd"](refresh_every=1), ROBUST["meta"](clusters=3, refresh_every=1)],
+    ids=["kernel", "evidential", "confidence", "uasd", "meta"],
+)
+def test_passes_over_the_whole_pool_follow_the_batches_of_training(robust):
+    sizes = []
+
+    class Watched(MLP):
+        def forward(self, x):
+            sizes.append(len(x))
+            return super().forward(x)
+
+    x, y = torch.randn(200, 4), torch.arange(100) % 2
+    settings = {"updates": 3, "labeled_batch": 2, "unlabeled_batch": 3, "progress": False}
+    clf = SemiSupervisedClassifier("pi-model", robust, Watched(4, 2), norm=usual_norm(robust), **settings)
+    clf.fit((x[:100], y), x, (x[:100], y))
+    assert 3 <= max(sizes) <= 30
+
+
+def test_batches_of_the_presets_go_by_1024():
+    for preset in ("quick", "thesis", "author"):
+        settings = usual_settings("mnist", "fixmatch", preset)
+        assert pass_size(settings["labeled_batch"] + settings["unlabeled_batch"]) == 1024

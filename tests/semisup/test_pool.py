@@ -239,7 +239,7 @@ class Picture:
         ({"labeled": DataLoader(Inputs(torch.rand(2, 2)))}, "labeled must be a pair"),
         ({"labeled": (torch.rand(6, 1, 4, 4), torch.rand(6))}, "classes must be whole numbers"),
         ({"labeled": (torch.rand(6, 1, 4, 4), torch.eye(6).long())}, "one a sample"),
-        ({"labeled": (torch.rand(6, 1, 4, 4), ["a"] * 6)}, "must be numbers"),
+        ({"labeled": (torch.rand(6, 1, 4, 4), ["a"] * 6)}, "classes are names"),
         ({"labeled": (torch.rand(6, 1, 4, 4), [0, 0, 0, 2, 2, 2])}, "class 1 of 3 classes has none"),
         ({"labeled": (torch.rand(0, 1, 4, 4), torch.zeros(0, dtype=torch.int64))}, "x_labeled has no samples"),
         ({"labeled": (torch.rand(6, 1, 4, 4), [1, 2, 3, 1, 2, 3])}, "class 0 of 4 classes has none"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from evidentia import EvidentiaError
+from evidentia.semisup import Meta
 from evidentia.semisup.regulariser import (
     FORMS,
     WeightRegulariser,
@@ -76,3 +77,10 @@ def test_refusals():
         WeightRegulariser(form="other")
     with pytest.raises(EvidentiaError, match="l1 must be a number of at least 0"):
         WeightRegulariser(l1=-1)
+    for other in (0.1, {"l3": 1}, None):
+        with pytest.raises(EvidentiaError, match=r"its settings by name \(uncertainty, l1, form\), got "):
+            Meta(regulariser=other)
+
+
+def test_settings_by_name():
+    assert Meta(regulariser={"l1": 0.5}).regulariser == WeightRegulariser(l1=0.5)

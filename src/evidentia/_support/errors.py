@@ -7,6 +7,10 @@ class EvidentiaError(ValueError):
     """Something given to evidentia cannot be used; the message says what, what is needed and what to do."""
 
 
+class NotTrainedError(EvidentiaError, AttributeError):
+    """What training learns was asked for before training; an AttributeError too, so that `hasattr` says no."""
+
+
 class FileFormatError(EvidentiaError):
     """A file is truncated, tampered with, or of a kind or version that this release does not read."""
 

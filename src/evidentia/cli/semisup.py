@@ -15,9 +15,11 @@ from evidentia._support.files import check_writable
 from evidentia.cli.figures import over_seeds, percent
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
-from evidentia.semisup import pool_kinds
-from evidentia.semisup.data import known_name
-from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED
+from evidentia.semisup import SemiSupervisedClassifier, pool_kinds
+from evidentia.semisup.data import check_pool, known_name
+from evidentia.semisup.passes import check_passes, usual_order
+from evidentia.semisup.presets import usual_settings
+from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, robust_method, usual_norm
 
 Row = tuple[str, dict[str, Any]]
 
@@ -33,6 +35,7 @@ def run_semisup(
 ) -> None:
     """Run the method, write what it gave, then run the controls and write again; print a table at the end."""
     settings = _complete(settings)
+    _check(settings, seeds)
     if json_file is not None:
         check_writable(json_file)
     if picture is not None:
@@ -93,6 +96,16 @@ def _complete(settings: dict[str, Any]) -> dict[str, Any]:
         "ood": None if clean else ood,
         "ratio": None if clean and not ratio else 0.5 if ratio is None else ratio,
     }
+
+
+def _check(settings: dict[str, Any], seeds: Sequence[int]) -> None:
+    """Refuse what cannot be trained before data are read, by making everything but the training once."""
+    check_pool(settings["data"], settings["ood"], settings["ratio"])
+    norm, passes = settings["norm"] or usual_norm(settings["robust"]), settings["passes"]
+    check_passes(norm, passes or usual_order(norm))
+    usual = usual_settings(settings["data"], settings["objective"], settings["preset"])
+    robust = robust_method(settings["robust"], settings["robust_options"])
+    SemiSupervisedClassifier(robust=robust, **usual, seed=max(seeds))
 
 
 def _draw(runs: PoolRuns, path: Path) -> None:

@@ -184,6 +184,10 @@ def convert_batch_norm(model: ModuleT) -> ModuleT:
     to see a batch first; and other subclasses of batch norm, whose own `forward` would be lost. A network that calls
     `F.batch_norm` itself is not reached.
 
+    The converted network can be traced and exported in evaluation mode (`torch.jit.trace`, `torch.export.export`).
+    `torch.jit.script` cannot read layers that take weights: load the state dict, whose names stay the same, into a
+    network that was not converted, and script that.
+
     Args:
         model: any network, or a batch norm layer itself; layers that are weighted already are left alone.
 

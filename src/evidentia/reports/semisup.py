@@ -26,6 +26,8 @@ from evidentia.reports.semisup_style import (
     trust_colours,
 )
 from evidentia.reports.style import ink, label_axes, new_figure, paper, point_marker, require_matplotlib
+from evidentia.semisup.arrays import labeled_samples, pool_samples
+from evidentia.semisup.inputs import InputForm
 from evidentia.semisup.review import KEPT_FROM
 
 if TYPE_CHECKING:
@@ -43,9 +45,9 @@ _LINE = 90
 
 def pool_picture(
     review: PoolReview,
-    x: Tensor,
+    x: Any,
     *,
-    labeled: tuple[Tensor, Tensor] | None = None,
+    labeled: Any = None,
     by: Literal["cluster", "class"] | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -59,8 +61,10 @@ def pool_picture(
 
     Args:
         review: what training made of the pool.
-        x: the pool, shape `(n, ...)`; images are of shape `(n, C, H, W)`.
-        labeled: labeled samples and their classes, to be drawn among the points; images are shown without.
+        x: the pool as `fit` took it: an array, a tensor, a table or a dataset of shape `(n, ...)`; images are of shape
+            `(n, C, H, W)`, grey ones also `(n, H, W)`.
+        labeled: labeled samples and their classes as `fit` took them, to be drawn among the points; images are shown
+            without.
         by: what the bars are; by default clusters if the review has them, else predicted classes.
         title: what to write above everything, such as the name of the data.
 
@@ -75,6 +79,8 @@ def pool_picture(
         ['weights, mean ...', 'by predicted class']
     """
     require_matplotlib()
+    x = _as_seen(pool_samples(x))
+    labeled = None if labeled is None else labeled_samples(labeled, review.class_names)
     _check(review, x, labeled)
     by = by or ("class" if review.clusters is None else "cluster")
     groups = _groups(review, by)
@@ -83,15 +89,19 @@ def pool_picture(
     return figure
 
 
+def _as_seen(x: Tensor) -> Tensor:
+    """With a channel if samples are grey images without one."""
+    return x.unsqueeze(1) if InputForm.of(x.shape[1:], None).adds_channel else x
+
+
 def _check(review: PoolReview, x: Tensor, labeled: tuple[Tensor, Tensor] | None) -> None:
-    if not isinstance(x, Tensor) or x.ndim < 2 or not x[0].numel():
-        got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise EvidentiaError(f"x must be the samples of the pool, a tensor of shape (n, ...), got {got}")
+    if x.ndim < 2 or not x[0].numel():
+        raise EvidentiaError(f"x must be the samples of the pool, of shape (n, ...), got shape {tuple(x.shape)}")
     if len(x) != len(review):
         raise EvidentiaError(f"the review is of {len(review)} samples and x holds {len(x)}; give the pool it is of")
     parts = {"x": x}
     if labeled is not None:
-        inputs, classes = labeled
+        inputs, classes = _as_seen(labeled[0]), labeled[1]
         if inputs.shape[1:] != x.shape[1:] or classes.shape != inputs.shape[:1]:
             raise EvidentiaError(
                 f"labeled must be inputs of shape (m, {', '.join(map(str, x.shape[1:]))}) and m classes, got shapes "

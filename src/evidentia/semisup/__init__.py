@@ -1,5 +1,6 @@
 """Semi-supervised training that survives an unlabeled pool with samples of no class (thesis chapter 3)."""
 
+from evidentia.learning import convert_batch_norm as convert
 from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation
 from evidentia.semisup.averaging import WeightAverage
@@ -107,6 +108,7 @@ __all__ = [
     "WeightRegulariser",
     "WideResNet",
     "as_augmentation",
+    "convert",
     "from_arrays",
     "ift_gradient",
     "ift_gradient_from",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
-import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import Dataset, IterableDataset
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.conversion import as_numbers, float_copy, kind_of, to_tensor
+from evidentia.semisup.labels import Column, label_column, numbered
 from evidentia.semisup.pool import SemiSupervisedData
+
+Raw: TypeAlias = Tensor | npt.NDArray[Any]
+"""Inputs with the values and the dtype that they were given in."""
 
 
 def from_arrays(
@@ -29,18 +34,20 @@ def from_arrays(
     """Gather arrays, tensors or torch datasets, checked and as float32.
 
     Inputs of `uint8` are taken for images and divided by 255, as torchvision's `ToTensor` does; other inputs keep
-    their values. Datasets are read into memory once, so a dataset that augments at random gives one draw of each
-    sample: leave its augmentation out, the objectives bring their own.
+    their values. An array is copied once, part by part, also if it is on disk (`np.memmap`): memory for all samples in
+    float32 is needed, and no more. Tables, such as a pandas `DataFrame` with columns of numbers, serve as arrays do.
+    Datasets are read into memory once, so a dataset that augments at random gives one draw of each sample: leave its
+    augmentation out, the objectives bring their own.
 
     Args:
-        labeled: a pair of inputs and classes, or a dataset of such pairs.
+        labeled: a pair of inputs and classes, or a dataset of such pairs. Classes are numbers from 0 on, or names.
         unlabeled: inputs, or a dataset; of pairs the second entry is left unread.
         validation: clean labels beyond the labeled ones, in the form of `labeled`; by default none.
         test: in the form of `labeled`; by default none.
         is_ood: which samples of the pool belong to no class, if that is known; never used in training.
         y_unlabeled: true classes of the pool, -1 for samples of no class, if they are known; never used in training.
-        num_classes: by default one more than the largest label.
-        class_names: names of the classes.
+        num_classes: by default one more than the largest label, or as many as there are names.
+        class_names: names of the classes in their order; by default, if classes are given as names, these sorted.
         name: what to call the data.
 
     Raises:
@@ -53,50 +60,81 @@ def from_arrays(
         the test)
     """
     x_labeled, y_labeled = _pair(labeled, "labeled")
-    inputs = {"labeled": x_labeled, "unlabeled": _pool(unlabeled)}
-    labels = {"labeled": y_labeled}
+    inputs: dict[str, Raw] = {"labeled": x_labeled, "unlabeled": _pool(unlabeled)}
+    columns = {"labeled": y_labeled}
     for part, given in (("validation", validation), ("test", test)):
-        inputs[part], labels[part] = (x_labeled[:0], y_labeled[:0]) if given is None else _pair(given, part)
+        inputs[part], columns[part] = (x_labeled[:0], y_labeled[:0]) if given is None else _pair(given, part)
     _check_scales(inputs)
-    true = None if y_unlabeled is None else _labels(y_unlabeled, "unlabeled")
+    labels, names = numbered(columns, class_names, num_classes)
+    true = None if y_unlabeled is None else _true_classes(y_unlabeled)
     outside = _flags(is_ood) if is_ood is not None else None if true is None else true < 0
-    classes = num_classes if num_classes is not None else int(y_labeled.max()) + 1 if len(y_labeled) else 2
+    found = len(names) if isinstance(y_labeled, list) else int(y_labeled.max()) + 1 if len(y_labeled) else 2
+    x = {part: float_copy(given, f"the {part} inputs") for part, given in inputs.items()}
     return SemiSupervisedData(
-        x_labeled=to_float(inputs["labeled"]),
+        x_labeled=x["labeled"],
         y_labeled=labels["labeled"],
-        x_unlabeled=to_float(inputs["unlabeled"]),
-        x_validation=to_float(inputs["validation"]),
+        x_unlabeled=x["unlabeled"],
+        x_validation=x["validation"],
         y_validation=labels["validation"],
-        x_test=to_float(inputs["test"]),
+        x_test=x["test"],
         y_test=labels["test"],
         is_ood=outside,
         y_unlabeled=true,
-        num_classes=classes,
-        class_names=tuple(class_names),
+        num_classes=found if num_classes is None else num_classes,
+        class_names=names,
         name=name,
     )
 
 
-def _pair(given: Any, what: str) -> tuple[Tensor, Tensor]:
+def training_data(
+    labeled: Any, unlabeled: Any, validation: Any, is_ood: Any, options: Mapping[str, Any]
+) -> SemiSupervisedData:
+    """What a classifier's `fit` is given, with its `options` of `from_arrays`, as data to train on."""
+    if unknown := options.keys() - {"num_classes", "class_names"}:
+        raise EvidentiaError(
+            f"fit has no option {min(unknown)!r}; it takes num_classes and class_names, and settings of training go to "
+            "SemiSupervisedClassifier(...)"
+        )
+    if isinstance(labeled, SemiSupervisedData):
+        if unlabeled is not None or validation is not None or is_ood is not None or options:
+            raise EvidentiaError("SemiSupervisedData brings its own pool and validation; give nothing else")
+        return labeled
+    if unlabeled is None:
+        raise EvidentiaError("there is no unlabeled pool; give one, or train without with EvidentialClassifier")
+    return from_arrays(labeled, unlabeled, validation=validation, is_ood=is_ood, **options)
+
+
+def labeled_samples(given: Any, class_names: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
+    """Inputs and numbers of classes of what `fit` takes as `labeled`."""
+    x, column = _pair(given, "labeled")
+    return float_copy(x, "the labeled inputs"), numbered({"labeled": column}, class_names)[0]["labeled"]
+
+
+def pool_samples(given: Any) -> Tensor:
+    """Inputs of what `fit` takes as `unlabeled`."""
+    return float_copy(_pool(given), "the unlabeled inputs")
+
+
+def _pair(given: Any, what: str) -> tuple[Raw, Column]:
     if isinstance(given, Dataset):
         rows = _rows(given, what)
         if not all(isinstance(row, tuple | list) and len(row) == 2 for row in rows):
             raise EvidentiaError(f"the {what} dataset must give pairs of input and class")
-        return stack([row[0] for row in rows], what), _labels([row[1] for row in rows], what)
+        return stack([row[0] for row in rows], what), label_column([row[1] for row in rows], what)
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise EvidentiaError(
-            f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {_kind(given)}"
+            f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {kind_of(given)}"
         )
-    return to_tensor(given[0], f"the {what} inputs"), _labels(given[1], what)
+    return as_numbers(given[0], f"the {what} inputs"), label_column(given[1], what)
 
 
-def _pool(given: Any) -> Tensor:
+def _pool(given: Any) -> Raw:
     if isinstance(given, Dataset):
         rows = _rows(given, "unlabeled")
         return stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "unlabeled")
     if isinstance(given, tuple):
         raise EvidentiaError("unlabeled must be inputs alone, got a tuple; true classes of the pool go to y_unlabeled")
-    return to_tensor(given, "the unlabeled inputs")
+    return as_numbers(given, "the unlabeled inputs")
 
 
 def size_of(dataset: Dataset[Any], what: str) -> int:
@@ -121,41 +159,13 @@ def stack(samples: list[Any], what: str) -> Tensor:
     return torch.stack(tensors)
 
 
-def to_tensor(values: Any, what: str) -> Tensor:
-    """Numbers as a tensor, with the values and the dtype that they have."""
-    if isinstance(values, DataLoader):
-        raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
-    if isinstance(values, Tensor):
-        tensor = values.detach()
-    else:
-        # Not np.asarray of anything: a picture object would become an array with its channels in the wrong place.
-        if not isinstance(values, np.ndarray | np.generic | list | tuple | int | float):
-            raise EvidentiaError(
-                f"{what} must be a tensor or an array, got {_kind(values)}; for pictures, use torchvision's ToTensor"
-            )
-        try:
-            tensor = torch.as_tensor(np.array(values, order="C"))
-        except (TypeError, ValueError) as error:
-            raise EvidentiaError(f"{what} must be numbers in a regular shape ({error})") from error
-    if tensor.is_complex():
-        raise EvidentiaError(f"{what} must be real, got {tensor.dtype}")
-    return tensor
-
-
-def _labels(values: Any, what: str) -> Tensor:
-    labels = to_tensor(
-        [_number(value) for value in values] if isinstance(values, list) else values, f"the {what} classes"
-    )
-    if labels.is_floating_point() or labels.ndim != 1:
+def _true_classes(values: Any) -> Tensor:
+    column = label_column(values, "unlabeled")
+    if not isinstance(column, Tensor):
         raise EvidentiaError(
-            f"the {what} classes must be whole numbers, one a sample, got {labels.dtype} of shape "
-            f"{tuple(labels.shape)}; number the classes from 0"
+            "the true classes of the pool, y_unlabeled, must be numbers, and -1 for samples of no class"
         )
-    return labels.to(torch.int64)
-
-
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor | np.generic) and value.ndim == 0 else value
+    return column
 
 
 def _flags(values: Any) -> Tensor:
@@ -165,20 +175,12 @@ def _flags(values: Any) -> Tensor:
     return flags.to(torch.bool)
 
 
-def _check_scales(inputs: dict[str, Tensor]) -> None:
-    images = {part for part, x in inputs.items() if x.dtype == torch.uint8}
-    others = [part for part, x in inputs.items() if part not in images and len(x)]
+def _check_scales(inputs: Mapping[str, Raw]) -> None:
+    # The names of dtypes, which arrays and tensors have in common.
+    images = {part for part, x in inputs.items() if str(x.dtype).endswith("uint8")}
+    others = [part for part, x in inputs.items() if part not in images and x.shape[:1] != (0,)]
     if images and others:
         raise EvidentiaError(
             f"the {sorted(images)[0]} inputs are uint8 (0 to 255, to be divided by 255) and the {others[0]} inputs "
             f"are {inputs[others[0]].dtype}: bring all to one scale first"
         )
-
-
-def to_float(x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Inputs as a network takes them: bytes are images and divided by 255, anything else keeps its values."""
-    return x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
-
-
-def _kind(value: Any) -> str:
-    return f"{type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple | list) else "")

@@ -40,6 +40,11 @@ class Augmentation:
                 )
         self._weak, self._strong = weak, strong
 
+    @property
+    def changes(self) -> tuple[Change, Change]:
+        """The weak and the strong function."""
+        return self._weak, self._strong
+
     def weak(self, x: Tensor) -> Tensor:
         """A batch as a person would hardly notice that it was changed."""
         return _checked(self._weak(x), x, "weak")

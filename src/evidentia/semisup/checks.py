@@ -4,15 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.learning.data import device_of, dtype_of
 from evidentia.learning.modes import evaluating
+from evidentia.semisup.last_layer import LastLayer, Undivided
+from evidentia.semisup.robust import Robust
+
+
+def put_on(network: nn.Module, device: torch.device | str | None) -> torch.device:
+    """Move a network to a device, and say which it is; by default it stays where it is.
+
+    Example:
+        >>> put_on(nn.Linear(2, 3), None)
+        device(type='cpu')
+        >>> put_on(nn.Linear(2, 3), "gpu")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the network cannot be put on the device 'gpu' (...); give one that
+        this machine has, such as 'cpu' or 'cuda:0', or leave it out to train where the network is
+    """
+    try:
+        place = device_of(network) if device is None else torch.device(device)
+        network.to(place)
+    # What PyTorch raises for a device that is not there depends on the device.
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise EvidentiaError(
+            f"the network cannot be put on the device {str(device)!r} ({reason}); give one that this machine has, such "
+            "as 'cpu' or 'cuda:0', or leave it out to train where the network is"
+        ) from error
+    return place
 
 
 @torch.no_grad()
+def first_output(network: nn.Module, x: Tensor) -> Any:
+    """What a network says of two samples, in evaluation mode; a network that fails is told what it was shown."""
+    shown = x[:2].clone()
+    shape = tuple(shown.shape)
+    try:
+        with evaluating(network):
+            return network(shown)
+    except EvidentiaError:
+        raise
+    # A network of the user's own may fail in any way, and what it was shown is what helps.
+    except Exception as error:
+        raise EvidentiaError(
+            f"the network ({type(network).__name__}) failed when it was shown inputs of shape {shape} and "
+            f"{shown.dtype}: {error}; give a network for samples of shape {shape[1:]}, or samples of another shape"
+        ) from error
+
+
 def check_network(network: nn.Module, x: Tensor, num_classes: int) -> None:
     """Require a network that gives logits for samples, and that can learn.
 
@@ -28,33 +73,67 @@ def check_network(network: nn.Module, x: Tensor, num_classes: int) -> None:
         evidentia._support.errors.EvidentiaError: the network must give logits of shape (n, 3) for 3 classes, got
         shape (2, 5) for 2 samples
     """
-    shown = x[:2].clone()
-    shape = tuple(shown.shape)
-    try:
-        with evaluating(network):
-            logits = network(shown)
-    except EvidentiaError:
-        raise
-    # A network of the user's own may fail in any way, and what it was shown is what helps.
-    except Exception as error:
+    if (dtype := dtype_of(network)) not in (torch.float32, torch.float64):
         raise EvidentiaError(
-            f"the network ({type(network).__name__}) failed when it was shown inputs of shape {shape} and "
-            f"{shown.dtype}: {error}; give a network for samples of shape {shape[1:]}, or samples of another shape"
-        ) from error
+            f"the network ({type(network).__name__}) is of {dtype}, in which training is not exact enough; give it in "
+            "torch.float32, network.float(), or in torch.float64"
+        )
+    logits = first_output(network, x)
     if not isinstance(logits, Tensor):
         raise EvidentiaError(
             f"the network ({type(network).__name__}) must give a tensor of logits, got {type(logits).__name__} for "
-            f"inputs of shape {shape}; let it return the logits alone"
+            f"inputs of shape {tuple(x[:2].shape)}; let it return the logits alone"
         )
     if logits.ndim != 2 or logits.shape[1] != num_classes:
         raise EvidentiaError(
             f"the network must give logits of shape (n, {num_classes}) for {num_classes} classes, got "
-            f"shape {tuple(logits.shape)} for {len(shown)} samples"
+            f"shape {tuple(logits.shape)} for {len(x[:2])} samples"
         )
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise EvidentiaError(
             f"all parameters of the network ({type(network).__name__}) are frozen, so there is nothing to train; set "
             "requires_grad of some, at least of its last layer"
+        )
+
+
+@torch.no_grad()
+def divided(network: nn.Module, x: Tensor, robust: Robust) -> LastLayer:
+    """A network split at its last layer, or undivided if it has none and the robust method does without.
+
+    Args:
+        network: gives logits; is shown the first two samples, in evaluation mode.
+        x: labeled samples, shape `(n, ...)`.
+        robust: says what it needs the last layer for.
+
+    Example:
+        >>> from evidentia.semisup import Meta, NotRobust
+        >>> network, x = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), torch.zeros(5, 2)
+        >>> type(divided(network[0], x, Meta())).__name__, type(divided(network, x, NotRobust())).__name__
+        ('LastLayer', 'Undivided')
+    """
+    shown = x[:2].clone()
+    try:
+        last = LastLayer(network)
+        with evaluating(network):
+            last.hidden_and_logits(shown)
+    except EvidentiaError as error:
+        if uses := robust.last_layer_uses():
+            raise EvidentiaError(
+                f"{type(robust).__name__} needs what goes into the network's last layer for {' and '.join(uses)}; take "
+                f"{' and '.join(uses.values())}, a robust method that needs no features (none, uncertainty, uasd, "
+                f"l2rw, mwn), or a network that ends in an nn.Linear: {error}"
+            ) from error
+        _refuse_probabilities(network, x)
+        return Undivided(network)
+    return last
+
+
+def _refuse_probabilities(network: nn.Module, x: Tensor) -> None:
+    output = first_output(network, x)
+    if bool((output >= 0).all()) and torch.allclose(output.sum(-1), output.new_ones(len(output)), atol=1e-3):
+        raise EvidentiaError(
+            f"the network ({type(network).__name__}) gives probabilities, and logits are needed; leave its final "
+            "softmax out"
         )
 
 

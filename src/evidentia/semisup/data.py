@@ -161,9 +161,26 @@ def pool_kinds(name: str) -> tuple[str, ...]:
         >>> pool_kinds("svhn")
         ('held-out',)
     """
-    known = known_name(name)
-    kinds, mixed = (tuple(OOD), MIXED) if known == "two-moons" else (RECIPES[known].kinds, RECIPES[known].mixed)
+    kinds, mixed = _kinds(known_name(name))
     return (*kinds, "mixed") if mixed else kinds
+
+
+def check_pool(name: str, ood: str | Sequence[str] | None = None, ratio: float | None = None) -> None:
+    """Refuse what `load_pool` would refuse, before any file is read.
+
+    Example:
+        >>> check_pool("mnist", "fashion", 1.5)
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be at
+        least 0 and below 1, got 1.5
+    """
+    known = known_name(name)
+    pool_counts(ood_kinds(ood, *_kinds(known), known), ratio, unlabeled=1)
+
+
+def _kinds(known: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds of OOD of a data set, and those that "mixed" stands for."""
+    return (tuple(OOD), MIXED) if known == "two-moons" else (RECIPES[known].kinds, RECIPES[known].mixed)
 
 
 def known_name(name: str) -> str:

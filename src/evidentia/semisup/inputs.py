@@ -6,25 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
-from evidentia.semisup.arrays import size_of, stack, to_float, to_tensor
+from evidentia.semisup.arrays import size_of, stack
+from evidentia.semisup.conversion import as_numbers, to_float, to_tensor
 from evidentia.semisup.passes import SMALLEST_IMAGE
 from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.scaling import Scale
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InputForm:
-    """The shape of samples as they are given, and whether the network sees them with a channel more.
+    """The shape of samples as they are given, and what is done to them before the network sees them.
 
     Attributes:
         sample_shape: of one sample, as given.
         adds_channel: whether samples are grey images without a channel, which they get.
+        scale: what brings them to mean 0 and deviation 1; None if they keep their values.
 
     Example:
         >>> InputForm.of((28, 28), None).network_shape, InputForm.of((28, 28), nn.Flatten()).network_shape
@@ -33,6 +35,7 @@ class InputForm:
 
     sample_shape: tuple[int, ...] = ()
     adds_channel: bool = False
+    scale: Scale | None = None
 
     @classmethod
     def of(cls, sample_shape: Sequence[int], network: nn.Module | str | None) -> InputForm:
@@ -45,16 +48,20 @@ class InputForm:
         """The shape of one sample as the network sees it."""
         return (1, *self.sample_shape) if self.adds_channel else self.sample_shape
 
+    def standardising(self, data: SemiSupervisedData) -> InputForm:
+        """The same form, with the scale of the labeled samples and the pool together."""
+        return replace(self, scale=Scale.of([self._seen(x) for x in (data.x_labeled, data.x_unlabeled)]))
+
     def shown(self, data: SemiSupervisedData) -> SemiSupervisedData:
-        """The data as the network sees it."""
-        if not self.adds_channel:
+        """The data as the network sees it; what is brought to another scale is a copy."""
+        if not self.adds_channel and self.scale is None:
             return data
         return replace(
             data,
-            x_labeled=data.x_labeled.unsqueeze(1),
-            x_unlabeled=data.x_unlabeled.unsqueeze(1),
-            x_validation=data.x_validation.unsqueeze(1),
-            x_test=data.x_test.unsqueeze(1),
+            x_labeled=self._seen(data.x_labeled),
+            x_unlabeled=self._seen(data.x_unlabeled),
+            x_validation=self._seen(data.x_validation),
+            x_test=self._seen(data.x_test),
         )
 
     def batches(self, x: Any, batch_size: int, network: nn.Module) -> Iterator[Tensor]:
@@ -77,7 +84,11 @@ class InputForm:
                 )
             part = to_float(given.to(device_of(network), copy=True), dtype_of(network))
             check_finite(part, "inputs")
-            yield part.unsqueeze(1) if self.adds_channel else part
+            yield self._seen(part)
+
+    def _seen(self, x: Tensor) -> Tensor:
+        seen = x.unsqueeze(1) if self.adds_channel else x
+        return seen if self.scale is None else self.scale.applied(seen)
 
 
 def check_layout(sample_shape: Sequence[int]) -> None:
@@ -101,9 +112,7 @@ def _parts(x: Any, size: int) -> Iterator[Tensor]:
             rows = [x[row] for row in range(start, min(start + size, count))]
             yield stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "given")
         return
-    if not isinstance(x, Tensor | np.ndarray):
-        # Tables, and arrays of other libraries, know how to become an array.
-        x = to_tensor(np.asarray(x) if hasattr(x, "__array__") else x, "the inputs")
+    x = as_numbers(x, "the inputs")
     if x.ndim == 0 or len(x) == 0:
         raise EvidentiaError(f"there are no samples to predict: got inputs of shape {tuple(x.shape)}")
     for start in range(0, len(x), size):

@@ -90,6 +90,35 @@ class LastLayer:
         return hidden, logits
 
 
+class Undivided(LastLayer):
+    """A network that is not split, because it ends in something else: it has logits, and features of width 0.
+
+    For methods that need no features; those that do say so in `Robust.last_layer_uses`.
+
+    Example:
+        >>> import torch
+        >>> hidden, logits = Undivided(nn.Sequential(nn.Linear(2, 3), nn.Tanh())).hidden_and_logits(torch.randn(5, 2))
+        >>> hidden.shape, logits.shape
+        (torch.Size([5, 0]), torch.Size([5, 3]))
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.network = network
+
+    @property
+    def head(self) -> nn.Linear:
+        """There is none."""
+        raise EvidentiaError(
+            f"the network ({type(self.network).__name__}) does not end in an nn.Linear, so its last layer cannot be "
+            "asked for; give one that does, or a method that needs no last layer"
+        )
+
+    def hidden_and_logits(self, x: Tensor, tensors: Mapping[str, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Run the network once: features of shape `(B, 0)`, and its logits, `(B, K)`."""
+        logits = self.network(x) if tensors is None else call_with(self.network, tensors, x)
+        return logits.new_empty(len(logits), 0), logits
+
+
 def _changes(output: Tensor) -> int:
     """How often a tensor was changed in place, as `nn.ReLU(inplace=True)` does; not counted in inference mode."""
     return 0 if output.is_inference() else output._version

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
-from evidentia._support.files import write_text
+from evidentia._support.files import check_writable, write_text
 from evidentia._support.progress import progress_bar
 from evidentia.semisup.training import Record, SemiSupervisedTraining
+
+
+def check_places(settings: SemiSupervisedTraining) -> None:
+    """Require that what a run is to write can be written where it is to stand."""
+    events = None if settings.tensorboard is None else settings.tensorboard / "events"
+    for path in (settings.checkpoint, settings.log, events):
+        if path is not None:
+            check_writable(path)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from evidentia.learning import batch_weights, convert_batch_norm, frozen_statist
 from evidentia.semisup.inner_problem import Outputs
 from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.models import NETWORKS
+from evidentia.semisup.own_network import training_copy
 
 Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]
 Order: TypeAlias = Literal["concat", "separate"]
@@ -51,14 +51,7 @@ class Passes:
 
     def __post_init__(self) -> None:
         """Require a way that there is."""
-        if self.norm not in NORMS:
-            raise EvidentiaError(f"norm must be one of {', '.join(NORMS)}, got {self.norm!r}")
-        if self.order not in ("concat", "separate"):
-            raise EvidentiaError(f"passes must be 'concat' or 'separate', got {self.order!r}")
-        if self.norm == "frozen" and self.order == "concat":
-            raise EvidentiaError(
-                "norm 'frozen' keeps unlabeled samples out of the running statistics, which needs passes 'separate'"
-            )
+        check_passes(self.norm, self.order)
 
     def weighing(self, weights: Tensor) -> AbstractContextManager[None]:
         """Inside, weighted batch norms take these weights."""
@@ -81,6 +74,18 @@ class Passes:
             return first, self.last.hidden_and_logits(unlabeled)
 
 
+def check_passes(norm: Norm, order: Order) -> None:
+    """Require a norm and an order that there are, and that go together."""
+    if norm not in NORMS:
+        raise EvidentiaError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+    if order not in ("concat", "separate"):
+        raise EvidentiaError(f"passes must be 'concat' or 'separate', got {order!r}")
+    if norm == "frozen" and order == "concat":
+        raise EvidentiaError(
+            "norm 'frozen' keeps unlabeled samples out of the running statistics, which needs passes 'separate'"
+        )
+
+
 def usual_order(norm: Norm) -> Order:
     """Together, unless running statistics are to be of labeled samples alone."""
     return "separate" if norm == "frozen" else "concat"
@@ -100,10 +105,10 @@ def network_name(name: str | None, sample_shape: Sequence[int]) -> str:
 def build_network(
     network: nn.Module | str | None, sample_shape: Sequence[int], num_classes: int, norm: Norm
 ) -> nn.Module:
-    """A network to train, with the batch norm that is asked for; a user's own is copied.
+    """A network to train, with the batch norm that is asked for; a user's own is copied (`training_copy`).
 
     Args:
-        network: a module that ends in an `nn.Linear`, a name of `evidentia.semisup.NETWORKS`, or None for a LeNet if
+        network: a module that gives logits, a name of `evidentia.semisup.NETWORKS`, or None for a LeNet if
             samples are images and an MLP if not.
         sample_shape: of one sample.
         num_classes: K.
@@ -114,7 +119,7 @@ def build_network(
         'WeightedBatchNorm2d'
     """
     if isinstance(network, nn.Module):
-        built: nn.Module = copy.deepcopy(network)
+        built = training_copy(network, sample_shape)
     else:
         built = NETWORKS[network_name(network, sample_shape)](
             sample_shape, num_classes, norm="none" if norm == "none" else "batch"

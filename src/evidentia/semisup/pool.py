@@ -101,10 +101,14 @@ class SemiSupervisedData:
             "test": len(self.y_test),
         }
 
-    def to(self, device: torch.device | str) -> SemiSupervisedData:
-        """The same data on another device."""
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> SemiSupervisedData:
+        """The same data on another device, and its inputs of another dtype if one is given."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {name: value.to(device) for name, value in values.items() if isinstance(value, Tensor)}
+        moved: dict[str, Any] = {
+            name: value.to(device, dtype if value.is_floating_point() else None)
+            for name, value in values.items()
+            if isinstance(value, Tensor)
+        }
         return replace(self, **moved)
 
     def __repr__(self) -> str:

@@ -6,7 +6,8 @@ Both are functions of each weight on its own, so their gradients are written out
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 from torch import Tensor
@@ -121,6 +122,28 @@ class WeightRegulariser:
         if not self.uncertainty:
             return total
         return total + self.uncertainty * uncertainty_gradient(weights, _given(uncertainty), self.form)
+
+
+def as_regulariser(value: object) -> WeightRegulariser:
+    """A regulariser from its settings by name, or as it is.
+
+    Example:
+        >>> as_regulariser({"l1": 1e-7})
+        WeightRegulariser(uncertainty=1.0, l1=1e-07, form='corrected')
+        >>> as_regulariser(0.1)
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: a regulariser is a WeightRegulariser, or its settings by name
+        (uncertainty, l1, form), got 0.1; write WeightRegulariser(uncertainty=0.5), for example
+    """
+    names = [each.name for each in fields(WeightRegulariser)]
+    if isinstance(value, WeightRegulariser):
+        return value
+    if isinstance(value, Mapping) and value.keys() <= set(names):
+        return WeightRegulariser(**value)
+    raise EvidentiaError(
+        f"a regulariser is a WeightRegulariser, or its settings by name ({', '.join(names)}), got {value!r}; write "
+        "WeightRegulariser(uncertainty=0.5), for example"
+    )
 
 
 def _given(uncertainty: Tensor | None) -> Tensor:

@@ -18,7 +18,6 @@ from evidentia.semisup.objectives import Objective
 from evidentia.semisup.passes import Norm, Order
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import Preset, usual_settings
-from evidentia.semisup.regulariser import WeightRegulariser
 from evidentia.semisup.robust import ROBUST, Robust
 
 ValidationUse: TypeAlias = Literal["clean", "labeled", "none"]
@@ -193,8 +192,6 @@ def robust_method(robust: str | Robust, options: Mapping[str, Any] | None = None
     if unknown := [name for name in options if name not in known]:
         has = f"these: {', '.join(known)}" if known else "none"
         raise EvidentiaError(f"the robust method {robust!r} has no setting {unknown[0]!r}; it has {has}")
-    if isinstance(options.get("regulariser"), Mapping):
-        options["regulariser"] = WeightRegulariser(**options["regulariser"])
     method: Robust = kind(**options)
     return method
 

@@ -22,8 +22,7 @@ from evidentia.learning.checkpoint import check_settings, load_optimizer, optimi
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.checks import batches_of_one_told
-from evidentia.semisup.features import logits_in_parts
-from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.features import logits_in_parts, pass_size
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.passes import Norm, Order, Passes
 from evidentia.semisup.robust import Pool, Robust, Update
@@ -82,7 +81,7 @@ class Training:
     """A run of training, from its start or from where it was broken off.
 
     Attributes:
-        passes: runs the network.
+        passes: runs the network, whose layers are in the modes that they are to be trained in.
         objective: what unlabeled samples cost.
         robust: what they weigh.
         pool: the samples, and their weights.
@@ -109,6 +108,7 @@ class Training:
         )
         self.average = None if settings.average is None else WeightAverage(network, settings.average)
         self.unlabeled_batch = _unlabeled_batch(settings.unlabeled_batch, len(self.pool.unlabeled))
+        self.pool.batch_size = pass_size(settings.labeled_batch + self.unlabeled_batch)
         self.objective.start(network)
         with seeded(settings.seed, -1, self.device):
             self.robust.attach(self.pool)
@@ -140,7 +140,8 @@ class Training:
         self.objective.load_state_dict(state["objective"])
         self.robust.load_state_dict(state["robust"])
         self.pool.weights.load_state_dict(state["weights"])
-        self.pool.uncertainty = state["uncertainty"].get("values")
+        uncertainty = state["uncertainty"].get("values")
+        self.pool.uncertainty = None if uncertainty is None else uncertainty.to(self.device)
         load_optimizer(self.optimizer, state["optimizer"])
         self.update, self.history = content["update"], content["history"]
 
@@ -151,7 +152,6 @@ class Training:
         while self.update < settings.updates:
             # A run that was resumed may start inside a block only if its length was changed, which is refused.
             until = min(settings.updates, self.update + settings.block)
-            network.train()
             # All randomness of a block follows from the seed and where it starts, so it can be taken up there.
             with seeded(settings.seed, self.update, self.device), batches_of_one_told(*self._sizes()):
                 losses = [self._update() for _ in range(self.update, until)]
@@ -169,7 +169,7 @@ class Training:
 
     def _rehearse(self) -> None:
         """Make an update on copies of everything that learns, with weights of 1."""
-        last = LastLayer(copy.deepcopy(self.passes.last.network).train())
+        last = type(self.passes.last)(copy.deepcopy(self.passes.last.network))
         robust = Robust() if self.robust.uses_pool else self.robust
         passes, pool = replace(self.passes, last=last), replace(self.pool, last=last)
         trial = Training(passes, copy.deepcopy(self.objective), robust, pool, self.settings)
@@ -265,7 +265,8 @@ class Training:
     def logits(self, x: Tensor) -> Tensor:
         """What the network, or its average, says about many samples."""
         network = self.passes.last.network
-        return logits_in_parts(network, x, tensors=None if self.average is None else self.average.tensors)
+        tensors = None if self.average is None else self.average.tensors
+        return logits_in_parts(network, x, self.pool.batch_size, tensors=tensors)
 
     def _state(self) -> dict[str, dict[str, Tensor]]:
         """Everything that training has changed, but for the optimiser, part by part."""

@@ -12,7 +12,7 @@ from torch import nn
 
 from evidentia import EvidentiaError, MultinomialOpinion
 from evidentia.semisup import AUGMENTATIONS
-from evidentia.semisup.uncertainty import KernelEvidence
+from evidentia.semisup.uncertainty import KernelEvidence, kernel
 from evidentia.semisup.uncertainty.kernel import kernel_evidence, median_bandwidth
 
 NONE = AUGMENTATIONS["none"]()
@@ -79,3 +79,27 @@ def test_the_bandwidth_is_the_median_distance_within_classes_and_of_all_pairs_wi
 def test_bad_bandwidths_are_refused(bandwidth):
     with pytest.raises(EvidentiaError, match="bandwidth"):
         KernelEvidence(bandwidth=bandwidth)
+
+
+def test_many_labeled_samples_are_compared_in_bounded_memory(monkeypatch):
+    largest = []
+
+    def watched(first, second):
+        largest.append(len(first) * len(second))
+        return torch.cdist(first, second)
+
+    generator = torch.Generator().manual_seed(0)
+    labeled, classes = torch.randn(6000, 2, generator=generator), torch.arange(6000) % 3
+    monkeypatch.setattr(kernel, "_distances", watched)
+    sigma = median_bandwidth(labeled, classes)
+    # Distances of a normal pair in the plane are of a Rayleigh distribution.
+    assert sigma == pytest.approx(math.sqrt(2 * math.log(4)), rel=0.02)
+    # Two of each class: a choice of single rows would hardly hold a pair, and these are far closer than others.
+    pairs = torch.arange(3000.0).repeat(2)[:, None]
+    assert median_bandwidth(pairs + torch.arange(6000.0)[:, None] / 1e9, torch.arange(3000).repeat(2)) < 1
+    monkeypatch.setattr(kernel, "_PAIRS", 60_000)
+    few = kernel_evidence(labeled[:50], labeled, classes, 3)
+    assert max(largest[-5:]) == 60_000
+    assert max(largest) <= 4096**2
+    monkeypatch.undo()
+    torch.testing.assert_close(few, kernel_evidence(labeled[:50], labeled, classes, 3, sigma))

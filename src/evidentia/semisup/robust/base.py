@@ -11,6 +11,7 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.features import BATCH
 from evidentia.semisup.hypergradient import InnerProblem, LastLayerProblem
 from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.objectives import Consistency, Objective
@@ -26,7 +27,7 @@ class Pool:
     """The unlabeled pool in training, and what it is judged by.
 
     Attributes:
-        last: the network that is trained.
+        last: the network that is trained, split at its last layer if it has one.
         labeled: all labeled samples and their classes.
         unlabeled: the pool, shape `(n_u, ...)`.
         clean: the samples that weights are learnt by: the validation set or, if there is none, the labeled set.
@@ -35,6 +36,7 @@ class Pool:
         is_ood: which samples of the pool belong to no class, if known: for the oracle and for the log.
         weights: the weight of every sample; robust methods move them.
         uncertainty: how little is known of every sample, if the method has asked for it.
+        batch_size: how many samples go through the network at once where all of them do.
     """
 
     last: LastLayer
@@ -46,6 +48,7 @@ class Pool:
     is_ood: Tensor | None = None
     weights: SampleWeights = field(init=False)
     uncertainty: Tensor | None = None
+    batch_size: int = BATCH
 
     def __post_init__(self) -> None:
         """Let every sample weigh 1."""
@@ -138,6 +141,14 @@ class Robust:
     uses_truth: ClassVar[bool] = False
     apply: Apply = field(default="loss", init=False)
     refresh_every: int = field(default=0, init=False)
+
+    def last_layer_uses(self) -> dict[str, str]:
+        """What the method reads `Update.hidden`, or the pool's last layer, for, and what it would do without.
+
+        Settings as a user writes them, by the setting that needs features. A network that does not end in an
+        `nn.Linear` is refused for these before training, and has features of width 0 if there are none.
+        """
+        return {}
 
     def attach(self, pool: Pool) -> None:
         """Called first, also when a broken-off run is taken up: make what states are then loaded into."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
@@ -22,7 +22,7 @@ from evidentia.semisup.hypergradient import (
     meta_gradient,
     meta_gradient_from,
 )
-from evidentia.semisup.regulariser import WeightRegulariser
+from evidentia.semisup.regulariser import WeightRegulariser, as_regulariser
 from evidentia.semisup.robust.base import (
     ROBUST,
     Apply,
@@ -33,7 +33,7 @@ from evidentia.semisup.robust.base import (
     check_positive,
     check_whole,
 )
-from evidentia.semisup.robust.by_uncertainty import as_estimator, estimate
+from evidentia.semisup.robust.by_uncertainty import as_estimator, estimate, estimator_uses
 from evidentia.semisup.uncertainty import PoolUncertainty
 
 
@@ -49,7 +49,7 @@ class ByGradient(Robust, ABC):
         scope: "last" differentiates the last layer alone, in closed form; "full" the network.
         joint: whether clean samples are normalised together with the weighted pool (joint-V); needs norm "weighted".
         clusters: K of the weights' sharing (CRW); None for one weight a sample.
-        regulariser: what keeps weights in bounds.
+        regulariser: what keeps weights in bounds; a `WeightRegulariser`, or its settings by name.
         uncertainty: u of the regulariser, a name or an estimator; not asked if its coefficient is 0.
         inner_rate: $\alpha$ of the inner steps.
         weight_rate: $\beta$, how far weights move in a step.
@@ -79,7 +79,15 @@ class ByGradient(Robust, ABC):
             check_positive(self, name)
         if self.scope not in ("last", "full"):
             raise EvidentiaError(f"scope must be 'last' (the last layer) or 'full' (the network), got {self.scope!r}")
+        self.regulariser = as_regulariser(self.regulariser)
         self.estimator = as_estimator(self.uncertainty) if self.regulariser.uncertainty else None
+
+    def last_layer_uses(self) -> dict[str, str]:
+        """For its closed form, and for what is alike in the pool."""
+        uses = {"scope='last'": "scope='full'"} if self.scope == "last" else {}
+        if self.clusters is not None:
+            uses[f"clusters={self.clusters}"] = "clusters=None"
+        return uses | estimator_uses(self.estimator, "confidence")
 
     @abstractmethod
     def hypergradient(self, problem: InnerProblem) -> HyperGradient:
@@ -95,13 +103,13 @@ class ByGradient(Robust, ABC):
 
     def start(self, pool: Pool) -> None:
         """Cluster the samples as they are, for the network has learnt nothing yet."""
-        self._cluster(pool, pool_features(pool.unlabeled))
+        self._cluster(pool)
         if self.estimator is not None:
             pool.uncertainty = estimate(self.estimator, pool)
 
     def refresh(self, pool: Pool) -> None:
         """Cluster by what the network has learnt, and estimate u again if the network has a say in it."""
-        self._cluster(pool, pool_features(pool.unlabeled, pool.last.network))
+        self._cluster(pool, pool.last.network)
         if self.estimator is not None and self.estimator.refresh:
             pool.uncertainty = estimate(self.estimator, pool)
 
@@ -119,8 +127,9 @@ class ByGradient(Robust, ABC):
         if self.clusters is None:
             pool.weights.rarely_visited()
 
-    def _cluster(self, pool: Pool, features: Tensor) -> None:
+    def _cluster(self, pool: Pool, network: nn.Module | None = None) -> None:
         if self.clusters is not None:
+            features = pool_features(pool.unlabeled, network, pool.batch_size)
             # Weights are shared for a while only, so a rough clustering of a large pool is as good as the best.
             found = kmeans(features, self.clusters, steps=20, restarts=1)
             pool.weights.recluster(found.assignment, len(found))

@@ -39,6 +39,10 @@ class ByUncertainty(Robust):
         check_whole(self, "refresh_every", 1)
         self.estimator = as_estimator(self.uncertainty)
 
+    def last_layer_uses(self) -> dict[str, str]:
+        """For an estimator that looks at features."""
+        return estimator_uses(self.estimator, "pu")
+
     def start(self, pool: Pool) -> None:
         """Estimate, and weigh by it."""
         pool.uncertainty = estimate(self.estimator, pool)
@@ -62,6 +66,14 @@ def as_estimator(uncertainty: str | PoolUncertainty) -> PoolUncertainty:
     )
 
 
+def estimator_uses(estimator: PoolUncertainty | None, instead: str) -> dict[str, str]:
+    """`Robust.last_layer_uses` of an estimator, and the name of one that does without."""
+    if estimator is None or not estimator.uses_features:
+        return {}
+    return {f"uncertainty={type(estimator).__name__}": f"uncertainty={instead!r}"}
+
+
 def estimate(estimator: PoolUncertainty, pool: Pool) -> Tensor:
     """The uncertainty of every sample of a pool in training."""
-    return estimator.estimate(pool.last.network, pool.labeled, pool.unlabeled, pool.num_classes, pool.augment)
+    view = (pool.last.network, pool.labeled, pool.unlabeled, pool.num_classes, pool.augment)
+    return estimator.estimate(*view, batch_size=pool.batch_size)

@@ -34,6 +34,10 @@ class LearningToReweight(Robust):
         """Require settings in their range."""
         check_positive(self, "inner_rate")
 
+    def last_layer_uses(self) -> dict[str, str]:
+        """For its closed form."""
+        return {"scope='last'": "scope='full'"} if self.scope == "last" else {}
+
     def weigh(self, pool: Pool, update: Update) -> Tensor:
         """Weigh the batch by the gradient at 0."""
         problem = update.problem(pool, torch.zeros_like(update.weights), self.inner_rate)

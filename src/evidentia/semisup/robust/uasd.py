@@ -46,8 +46,9 @@ class SelfDistillation(Robust):
         """Add the network as it is now to the ensemble, and filter by it."""
         network = pool.last.network
         for name, x in (("pool", pool.unlabeled), ("clean", pool.clean[0])):
-            probs = logits_in_parts(network, x).softmax(-1)
-            self._sums[name] = probs + self._sums.get(name, torch.zeros_like(probs))
+            probs = logits_in_parts(network, x, pool.batch_size).softmax(-1)
+            # Sums that were loaded are on the CPU.
+            self._sums[name] = probs + self._sums.get(name, torch.zeros_like(probs)).to(probs)
         # A sum of T predictions compares as their mean does.
         confidence, reference = (self._sums[name].amax(-1) for name in ("pool", "clean"))
         pool.weights.replace((confidence >= reference.mean()).float())

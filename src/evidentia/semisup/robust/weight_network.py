@@ -43,6 +43,10 @@ class WeightNetwork(Robust, ABC):
         for name in ("learning_rate", "inner_rate"):
             check_positive(self, name)
 
+    def last_layer_uses(self) -> dict[str, str]:
+        """For its closed form."""
+        return {"scope='last'": "scope='full'"} if self.scope == "last" else {}
+
     @abstractmethod
     def size(self, pool: Pool) -> int:
         """How many numbers the signal of a sample has."""
@@ -112,6 +116,10 @@ class MetaWeightNet(WeightNetwork):
 @dataclass(kw_only=True, eq=False)
 class SafeDeepSSL(WeightNetwork):
     """DS3L (Guo et al., ICML 2020): the weight follows from the sample, here from its last hidden layer."""
+
+    def last_layer_uses(self) -> dict[str, str]:
+        """For the signal of its weights, too."""
+        return {"its weights": "MetaWeightNet"} | super().last_layer_uses()
 
     def size(self, pool: Pool) -> int:
         """The width of the last hidden layer."""

@@ -14,6 +14,7 @@ from evidentia._support.checks import check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.features import BATCH
 
 UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
 
@@ -28,6 +29,7 @@ class PoolView:
         unlabeled: the pool, shape `(n_u, ...)`.
         num_classes: K.
         augment: how samples are changed without changing their class.
+        batch_size: how many samples go through a network at once where all of them do.
     """
 
     network: nn.Module
@@ -35,6 +37,7 @@ class PoolView:
     unlabeled: Tensor
     num_classes: int
     augment: Augmentation
+    batch_size: int = BATCH
 
     def __post_init__(self) -> None:
         """Require samples of one shape, and labels that are classes."""
@@ -51,6 +54,7 @@ class PoolUncertainty(ABC):
     Attributes:
         refresh: whether u changes as the network learns, so that it is to be estimated again every so often; if not, it
             follows from the data alone and once is enough.
+        uses_features: whether it looks at the network's last hidden layer, for which that must end in an `nn.Linear`.
 
     Example:
         >>> from evidentia.semisup import AUGMENTATIONS, MLP
@@ -61,6 +65,7 @@ class PoolUncertainty(ABC):
     """
 
     refresh: ClassVar[bool]
+    uses_features: ClassVar[bool] = False
 
     def estimate(
         self,
@@ -69,12 +74,13 @@ class PoolUncertainty(ABC):
         unlabeled: Tensor,
         num_classes: int,
         augment: Augmentation,
+        batch_size: int = BATCH,
     ) -> Tensor:
         """The uncertainty of every sample of the pool, shape `(n_u,)`, in the dtype of the pool.
 
         Arguments are those of `PoolView`.
         """
-        pool = PoolView(network, labeled, unlabeled, num_classes, augment)
+        pool = PoolView(network, labeled, unlabeled, num_classes, augment, batch_size)
         uncertainty = self._estimate(pool).detach().to(unlabeled.dtype)
         if uncertainty.shape != unlabeled.shape[:1]:
             raise EvidentiaError(

@@ -142,7 +142,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
                 known_fold, fold = _folds(pool.labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
             left_out, inside = known_fold == run % self.folds, fold == run % self.folds
             judge = self._train(known[~left_out], unlabeled[~inside], change, run, total)
-            found, marks = (_scores(judge, x) for x in (unlabeled[inside], known[left_out]))
+            found, marks = (_scores(judge, x, pool.batch_size) for x in (unlabeled[inside], known[left_out]))
             # The pool's folds are alike, so its scores tell the scale of each network's. Not their median, which lies
             # in the gap if half of the pool is OOD.
             centre, spread = found.mean(), found.std(correction=0)
@@ -187,8 +187,8 @@ def _one_logit(outputs: Tensor) -> Tensor:
     return outputs[:, 0]
 
 
-def _scores(judge: nn.Module, x: Tensor) -> Tensor:
-    scores = as_double(_one_logit(logits_in_parts(judge, x)))
+def _scores(judge: nn.Module, x: Tensor, batch_size: int) -> Tensor:
+    scores = as_double(_one_logit(logits_in_parts(judge, x, batch_size)))
     if not bool(torch.isfinite(scores).all()):
         raise EvidentiaError("the discriminator of 'pu' has diverged; lower its learning_rate")
     return scores

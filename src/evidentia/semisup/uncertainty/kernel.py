@@ -15,6 +15,10 @@ from evidentia.opinions.special import as_double
 from evidentia.semisup.features import BATCH, hidden_and_logits
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
 
+# Distances that are held at once, in float64: 128 MB of them.
+_PAIRS = 2**24
+_MOST_COMPARED = 4096
+
 
 @UNCERTAINTIES.register("kernel")
 @dataclass(kw_only=True, eq=False)
@@ -42,6 +46,7 @@ class KernelEvidence(PoolUncertainty):
 
     bandwidth: float | None = None
     refresh: ClassVar[bool] = True
+    uses_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Require a positive bandwidth."""
@@ -49,7 +54,7 @@ class KernelEvidence(PoolUncertainty):
 
     def _estimate(self, pool: PoolView) -> Tensor:
         inputs, classes = pool.labeled
-        known, features = (hidden_and_logits(pool.network, x)[0] for x in (inputs, pool.unlabeled))
+        known, features = (hidden_and_logits(pool.network, x, pool.batch_size)[0] for x in (inputs, pool.unlabeled))
         evidence = kernel_evidence(features, known, classes, pool.num_classes, self.bandwidth)
         return pool.num_classes / (pool.num_classes + evidence.sum(-1))
 
@@ -75,7 +80,7 @@ def kernel_evidence(
     parts = [
         # Distances first divided by s: what is huge is then infinite at worst, and its evidence 0.
         torch.exp(-0.5 * (_distances(as_double(part), known) / scale).square()) @ members
-        for part in features.split(BATCH)
+        for part in features.split(max(1, min(BATCH, _PAIRS // len(known))))
     ]
     return torch.cat(parts)
 
@@ -83,10 +88,16 @@ def kernel_evidence(
 def median_bandwidth(labeled: Tensor, classes: Tensor) -> float:
     """The median distance between two labeled features of the same class; of any class if no class has two.
 
+    All pairs are compared if there are at most 4,096 labeled features. Of more, neighbours in the order of the classes
+    are taken at even steps, about as many in all, so that memory and time stay bounded.
+
     Example:
         >>> median_bandwidth(torch.tensor([[0.0], [1.0], [8.0], [9.0]]), torch.tensor([0, 0, 1, 1]))
         1.0
     """
+    if len(labeled) > _MOST_COMPARED:
+        few = _evenly_by_class(classes)
+        labeled, classes = labeled[few], classes[few]
     exact = as_double(labeled)
     distances = _distances(exact, exact)
     pairs = torch.ones_like(distances, dtype=torch.bool).triu(1)
@@ -95,6 +106,13 @@ def median_bandwidth(labeled: Tensor, classes: Tensor) -> float:
     # Features are float32 at heart: distances below their rounding, or of copies, say nothing of a scale.
     rounding = torch.finfo(torch.float32).eps * float(exact.abs().max()) + torch.finfo(torch.float32).tiny
     return max(float(chosen.median()), rounding) if chosen.numel() else max(1.0, rounding)
+
+
+def _evenly_by_class(classes: Tensor) -> Tensor:
+    """Rows at even steps through the classes, each with the next one, so that small classes keep pairs too."""
+    order = torch.argsort(classes, stable=True)
+    first = torch.linspace(0, len(order) - 2, _MOST_COMPARED // 2, dtype=torch.float64, device=order.device).long()
+    return order[torch.cat([first, first + 1]).unique()]
 
 
 def check_bandwidth(bandwidth: float | None) -> None:

@@ -41,8 +41,8 @@ class EvidentialVacuity(PoolUncertainty):
         _ = ACTIVATIONS[self.activation]
 
     def _estimate(self, pool: PoolView) -> Tensor:
-        logits = check_classes(logits_in_parts(pool.network, pool.unlabeled), pool.num_classes)
-        return evidential_vacuity(logits, self.activation)
+        logits = logits_in_parts(pool.network, pool.unlabeled, pool.batch_size)
+        return evidential_vacuity(check_classes(logits, pool.num_classes), self.activation)
 
 
 @UNCERTAINTIES.register("confidence")
@@ -57,8 +57,8 @@ class Confidence(PoolUncertainty):
     refresh: ClassVar[bool] = True
 
     def _estimate(self, pool: PoolView) -> Tensor:
-        logits = check_classes(logits_in_parts(pool.network, pool.unlabeled), pool.num_classes)
-        return (1 - as_double(logits).softmax(-1).amax(-1)).clamp(0, 1)
+        logits = logits_in_parts(pool.network, pool.unlabeled, pool.batch_size)
+        return (1 - as_double(check_classes(logits, pool.num_classes)).softmax(-1).amax(-1)).clamp(0, 1)
 
 
 def evidential_vacuity(logits: Tensor, activation: str = "exp") -> Tensor:

@@ -1,0 +1,95 @@
+"""Numbers in the forms that users have them, as tensors."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from evidentia._support.errors import EvidentiaError
+
+# Entries of an array that are converted at once.
+_ENTRIES = 2**22
+
+
+def is_table(values: Any) -> bool:
+    """Whether this is a table or an array of another library, which knows how to become an array of numpy.
+
+    A picture object may know too, but its channels would be in the wrong place: it has no `to_numpy`, as tables have,
+    and no `dtype`, as arrays have.
+    """
+    known = isinstance(values, Tensor | np.ndarray | np.generic)
+    return not known and hasattr(values, "__array__") and (hasattr(values, "to_numpy") or hasattr(values, "dtype"))
+
+
+def as_numbers(values: Any, what: str) -> Tensor | npt.NDArray[Any]:
+    """Numbers as a tensor or an array, as they are: an array, on disk or in memory, is not copied."""
+    if isinstance(values, DataLoader):
+        raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
+    if isinstance(values, Tensor):
+        return values.detach()
+    if not isinstance(values, np.ndarray | np.generic | list | tuple | int | float) and not is_table(values):
+        raise EvidentiaError(
+            f"{what} must be a tensor or an array, got {kind_of(values)}; for pictures, use torchvision's ToTensor"
+        )
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise EvidentiaError(f"{what} must be numbers in a regular shape ({error})") from error
+    return _plain(array, what) if array.dtype.kind == "O" else array
+
+
+def to_tensor(values: Any, what: str) -> Tensor:
+    """Numbers as a tensor, with the values and the dtype that they have; of an array, a copy."""
+    numbers = as_numbers(values, what)
+    if not isinstance(numbers, Tensor):
+        try:
+            # In the machine's byte order, which files need not have.
+            numbers = torch.as_tensor(np.array(numbers, dtype=numbers.dtype.newbyteorder("="), order="C"))
+        except (TypeError, ValueError) as error:
+            raise EvidentiaError(f"{what} must be numbers in a regular shape ({error})") from error
+    if numbers.is_complex():
+        raise EvidentiaError(f"{what} must be real, got {numbers.dtype}")
+    return numbers
+
+
+def to_float(x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Inputs as a network takes them: bytes are images and divided by 255, anything else keeps its values."""
+    return x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
+
+
+def float_copy(numbers: Tensor | npt.NDArray[Any], what: str) -> Tensor:
+    """What `as_numbers` gave as float32, with bytes divided by 255.
+
+    An array is converted part by part, so that there is no other copy of it; a tensor of float32 is taken as it is.
+    """
+    if isinstance(numbers, Tensor) or not numbers.ndim:
+        return to_float(to_tensor(numbers, what))
+    found = torch.empty(numbers.shape, dtype=torch.float32)
+    rows = max(1, _ENTRIES // max(1, math.prod(numbers.shape[1:])))
+    for start in range(0, len(numbers), rows):
+        found[start : start + rows] = to_float(to_tensor(numbers[start : start + rows], what))
+    return found
+
+
+def kind_of(value: Any) -> str:
+    """What something is, in words."""
+    return f"{type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple | list) else "")
+
+
+def _plain(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
+    """An array of objects, as a table with columns of several dtypes gives, if all of them are numbers."""
+    entries = array.ravel().tolist()
+    for entry in entries:
+        if not isinstance(entry, Real):
+            raise EvidentiaError(
+                f"{what} must be numbers in a regular shape, got {entry!r} ({type(entry).__name__}) among them; give "
+                "columns of numbers alone"
+            )
+    return array.astype(np.int64 if all(isinstance(entry, Integral) for entry in entries) else np.float64)

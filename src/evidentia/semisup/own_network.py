@@ -1,0 +1,63 @@
+"""A user's own network made ready for training: copied, sized, and in the modes that it is to be trained in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, is_lazy
+
+from evidentia._support.errors import EvidentiaError
+from evidentia.learning.data import device_of, dtype_of
+from evidentia.semisup.checks import first_output
+
+
+def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:
+    """A copy of a network to train, in training mode but for the layers that its owner has frozen.
+
+    Frozen are layers in evaluation mode inside a network that is itself in training mode, such as the batch norms of a
+    pretrained body after `network.train()` and `body.eval()`. A network that is in evaluation mode itself, as inference
+    leaves it, is trained as a whole. Lazy layers get their size from the samples.
+
+    Args:
+        network: stays as it is.
+        sample_shape: of one sample.
+
+    Example:
+        >>> network = nn.Sequential(nn.BatchNorm1d(2).eval(), nn.Dropout(), nn.LazyLinear(3))
+        >>> copied = training_copy(network, (2,))
+        >>> [layer.training for layer in copied], [layer.training for layer in training_copy(network.eval(), (2,))]
+        ([False, True, True], [True, True, True])
+        >>> copied[2]
+        Linear(in_features=2, out_features=3, bias=True)
+    """
+    if isinstance(network, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise EvidentiaError(
+            f"the network is wrapped in nn.{type(network).__name__}, and training runs on one device; give the network "
+            "inside, network.module"
+        )
+    # PyTorch copies lazy parameters, but not lazy buffers, which hold nothing yet.
+    lazy = [buffer for buffer in network.buffers() if is_lazy(buffer)]
+    make: Any = UninitializedBuffer  # which takes more arguments than type checkers are told
+    copied = copy.deepcopy(network, {id(each): make(device=each.device, dtype=each.dtype) for each in lazy})
+    if lazy or any(is_lazy(parameter) for parameter in copied.parameters()):
+        first_output(copied, torch.zeros(2, *sample_shape, device=device_of(copied), dtype=dtype_of(copied)))
+    frozen = [layer for layer in copied.modules() if not layer.training] if copied.training else []
+    # Called all the same: a network may have a `train` of its own that freezes layers.
+    copied.train()
+    for layer in frozen:
+        layer.training = False
+    return copied
+
+
+def frozen_layers(network: nn.Module) -> list[str]:
+    """The names of layers in evaluation mode.
+
+    Example:
+        >>> frozen_layers(nn.Sequential(nn.BatchNorm1d(2).eval(), nn.Linear(2, 3)))
+        ['0']
+    """
+    return [name for name, layer in network.named_modules() if not layer.training]
