@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from evidentia._version import __version__
 from evidentia.cli import app
-from evidentia.events import Clip, DetectorStream, EventDetector, load_clips
+from evidentia.events import Clip, DetectorStream, EventDetector, load_clips, read_audio
 
 soundfile = pytest.importorskip("soundfile")
 runner = CliRunner()
@@ -90,6 +91,10 @@ def test_evaluation_prints_and_writes_every_figure(model: Path, tmp_path: Path) 
     assert saved["configuration"]["network"] == "crnn"
     assert saved["configuration"]["head"]["name"] == "wbc"
     expected = EventDetector.load(model).evaluate(load_clips("synthetic", "test", count=3)).summary()
+    assert "processor seconds a second of input" in result.stdout
+    # No two runs take the same time.
+    assert 0 < saved["mean"]["inference_time"] < float("inf")
+    del expected["inference_time"]
     for name, value in expected.items():
         assert saved["mean"].get(name) == (None if value is None else pytest.approx(value))
     assert set(saved["mean"]["classes"]) == set(EventDetector.load(model).labels_)
@@ -180,6 +185,81 @@ def left(state: Path, model: Path) -> float:
     stream = EventDetector.load(model).stream()
     stream.load(state)
     return stream.time
+
+
+def test_every_command_has_the_trigger_of_the_streams(model: Path, folder: Path, tmp_path: Path) -> None:
+    """Options that the library has: x-out-of-y and refractory time, and what a score counts as too late or early."""
+    file = tmp_path / "out.json"
+    rule = {"needed": 2, "of": 5, "refractory": 0.5}
+    options = [word for name, value in rule.items() for word in (f"--{name}", str(value))]
+    found = lines(run("detect", model, folder / "0.wav", "--format", "json", *options))
+    detector = EventDetector.load(model)
+    stream = detector.stream(**rule)
+    sound = np.frombuffer((folder / "first.raw").read_bytes(), dtype="<i2").copy()
+    assert [(each["label"], each["time"]) for each in found] == [(d.label, d.time) for d in stream.push(sound)]
+    assert found != lines(run("detect", model, folder / "0.wav", "--format", "json"))
+    counted = ["--by", "event", "--max-delay", "0.4", "--early-collar", "0.2"]
+    result = run("evaluate", model, "synthetic", "--clips", "3", "--json", file, *options, *counted)
+    assert result.exit_code == 0, result.output
+    clips = load_clips("synthetic", "test", count=3)
+    expected = detector.evaluate(clips, by="event", max_delay=0.4, early_collar=0.2, **rule).summary()
+    saved = json.loads(file.read_text())
+    assert saved["mean"]["false_alarms_per_minute"] == pytest.approx(expected["false_alarms_per_minute"])
+    assert saved["configuration"]["trigger"] == rule
+    assert (saved["configuration"]["max_delay"], saved["configuration"]["early_collar"]) == (0.4, 0.2)
+
+
+def test_training_takes_the_trigger_and_the_kind_of_clips(tmp_path: Path) -> None:
+    """A microphone in a CSV file is sound, and what it was calibrated for stays with the detector."""
+    for number, clip in enumerate(load_clips("synthetic", count=4)):
+        rows = "\n".join(f"{value:.5f}" for value in clip.samples[:64_000].tolist())
+        (tmp_path / f"{number}.csv").write_text(f"microphone\n{rows}\n")
+        events = [event for event in clip.events if event.onset < 3.9]
+        marks = "".join(f"{event.label},{event.onset},{min(event.offset, 4.0)}\n" for event in events)
+        (tmp_path / f"{number}.events.csv").write_text(f"label,onset,offset\n{marks}")
+    out = tmp_path / "model.safetensors"
+    options = ["--sound", "--rate", "16000", "--epochs", "1", "--needed", "2", "--of", "3", "--refractory", "0.5"]
+    result = run("train", tmp_path, "--out", out, *options, "--max-delay", "1.5", "--early-collar", "0.1")
+    assert result.exit_code == 0, result.output
+    assert "classes; crnn, " in result.stdout
+    detector = EventDetector.load(out)
+    assert detector.trigger.model_dump() == {"needed": 2, "of": 3, "refractory": 0.5}
+    assert (detector.tuning.max_delay, detector.tuning.early_collar) == (1.5, 0.1)
+    assert detector.inputs_.sample_shape == ()
+    assert run("detect", out, tmp_path / "0.csv").exit_code == 0
+
+
+def test_sound_files_are_read_in_blocks(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stereo at another rate, a block in memory at a time: the detections are those of the whole in one push."""
+    draw = np.random.default_rng(0)
+    clip = load_clips("synthetic", count=1)[0].samples.numpy()
+    path = tmp_path / "long.flac"
+    soundfile.write(path, 0.5 * np.stack([np.tile(clip, 3), 0.2 * draw.standard_normal(480_000)], 1), 22_050)
+    whole, rate = read_audio(path, 16_000)
+    expected = EventDetector.load(model).stream().push(whole, rate=rate)
+    read, sizes, spoken = soundfile.SoundFile.read, [], []
+
+    def watched(file: Any, frames: int = -1, *given: Any, **options: Any) -> Any:
+        samples = read(file, frames, *given, **options)
+        sizes.append(len(samples))
+        return samples
+
+    echo = typer.echo
+    monkeypatch.setattr(soundfile.SoundFile, "read", watched)
+    monkeypatch.setattr("evidentia.cli.events_listen.typer.echo", lambda *a, **k: (spoken.append(len(sizes)), echo(*a)))
+    found = lines(run("detect", model, path, "--format", "json"))
+    assert [each["time"] for each in found] == [each.time for each in expected]
+    assert [each["label"] for each in found] == [each.label for each in expected]
+    assert sum(sizes) == 480_000
+    assert max(sizes) < 40_000
+    # The first was told before the file was read to its end.
+    assert spoken[0] < len(sizes)
+
+
+def test_a_file_that_is_not_there_leaves_no_state(model: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state.safetensors"
+    assert run("detect", model, tmp_path / "no.wav", "--state", state).exit_code != 0
+    assert not state.exists()
 
 
 def test_sigterm_keeps_the_state(model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,8 +384,51 @@ def test_a_malformed_line_is_missing_numbers_unless_it_is_the_first(pump: Path, 
     assert "line 51 on stdin has 1 channels and the detector takes 2; its numbers are taken for" in result.stderr
     assert lines(result) == lines(run("detect", model, "-", "--format", "json", stdin=b"\n".join(holes)))
     assert left(state, model) == pytest.approx(20.0)
+    # A first line of missing numbers is no line of names.
+    bare = b"\n".join(row.partition(b",")[2] for row in rows[1:])
+    named = b"\n".join([rows[0], b"0.0,,", *rows[1:]])
+    found, expected = (lines(run("detect", model, "-", "--format", "json", stdin=x)) for x in (b",\n" + bare, named))
+    assert found == expected
     result = run("detect", model, "-", stdin=b"1,2,3,4\n" + b"\n".join(rows[1:]))
     assert "line 1 on stdin has 4 channels and the detector takes 2" in str(result.exception)
+
+
+def test_columns_are_known_by_their_names(pump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In another order they are put right, in files as on stdin; others are told."""
+    model = pump / "pump.safetensors"
+    assert EventDetector.load(model).columns_ == ("flow", "heat")
+    found = lines(run("detect", model, pump / "0.csv", "--format", "json"))
+    rows = [line.split(",") for line in (pump / "0.csv").read_text().splitlines()]
+    turned = tmp_path / "turned.csv"
+    turned.write_text("\n".join(f"{heat},{time},{flow}" for time, flow, heat in rows) + "\n")
+    assert lines(run("detect", model, turned, "--format", "json")) == found
+    assert lines(run("detect", model, "-", "--format", "json", stdin=turned.read_bytes())) == found
+    (tmp_path / "turned.events.csv").write_text((pump / "0.events.csv").read_text())
+    for data, file in ((turned, "turned.json"), (pump / "0.csv", "straight.json")):
+        assert run("evaluate", model, data, "--json", tmp_path / file).exit_code == 0
+    straight, mine = (json.loads((tmp_path / f"{name}.json").read_text())["mean"] for name in ("straight", "turned"))
+    assert straight["classes"] == mine["classes"]
+    turned.write_text(turned.read_text().replace("heat", "speed", 1))
+    for command in (["detect", model, turned], ["evaluate", model, turned]):
+        assert "needs flow, heat: heat is missing; speed is unknown" in refused(command, capsys)
+    result = run("detect", model, "-", stdin=turned.read_bytes())
+    assert "stdin has 2 channels, speed, flow, and needs flow, heat" in str(result.exception)
+
+
+def test_a_series_with_holes_by_its_own_clock(pump: Path, tmp_path: Path) -> None:
+    """Empty cells and a gap in times are missing numbers, and alarms are told by the clock of the file."""
+    model, state = pump / "pump.safetensors", tmp_path / "state.safetensors"
+    rows = [line.split(",") for line in (pump / "0.csv").read_text().splitlines()[1:]]
+    samples = np.array([[float(flow), float(heat)] for _, flow, heat in rows])
+    samples[20:23, 0] = np.nan
+    samples[25:28] = np.nan
+    kept = [n for n in range(len(rows)) if not 25 <= n < 28]
+    cells = [f"{100 + n / 10:.1f},{'' if 20 <= n < 23 else rows[n][1]},{rows[n][2]}" for n in kept]
+    (tmp_path / "holes.csv").write_text("\n".join(["time,flow,heat", *cells]) + "\n")
+    expected = EventDetector.load(model).stream().push(samples)
+    found = lines(run("detect", model, tmp_path / "holes.csv", "--format", "json", "--state", state))
+    assert [each["time"] for each in found] == [pytest.approx(100 + each.time) for each in expected]
+    assert left(state, model) == pytest.approx(20.0)
 
 
 def test_bad_series_are_told_in_a_sentence(pump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,3 +294,15 @@ def test_curves_refuse_bad_scores_and_thresholds():
     for bad in ([], torch.zeros(2, 2), torch.tensor(0.5)):
         with pytest.raises(ev.EvidentiaError, match="thresholds"):
             early_curve(torch.zeros(1, 2, 1), truth, bad)
+
+
+def test_a_segment_that_two_events_share_counts_for_the_later():
+    # The first ends and the second begins within segment 2; the third lies in it whole.
+    truth = EventTruth.from_events([[(0, 0.1, 0.22), (0, 0.24, 0.26), (0, 0.28, 0.5)]], [6], 1, segment=0.1)
+    event = truth.reach().event[0, :, 0].tolist()
+    assert event == [-1, 0, 2, 2, 2, -1]
+    scores = early_scores(torch.tensor([0, 0, 1, 1, 1, 0]).view(1, 6, 1), truth, by="event")
+    assert (scores.true_positives.tolist(), scores.false_negatives.tolist()) == ([1], [2])
+    assert scores.delays[2] == pytest.approx(0.02)
+    by_clip = early_scores(torch.tensor([0, 0, 1, 1, 1, 0]).view(1, 6, 1), truth)
+    assert (by_clip.true_positives.tolist(), by_clip.false_negatives.tolist()) == ([1], [0])

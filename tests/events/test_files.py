@@ -294,11 +294,13 @@ def test_bad_ava_files_are_refused_and_run_nothing(tmp_path):
 def test_a_series_and_its_events(tmp_path):
     table, marks = tmp_path / "pump.csv", tmp_path / "events.csv"
     table.write_text("flow,time,heat\n1,10.0,20\n2,10.1,21\n3,10.2,22\n4,10.3,23\n")
-    marks.write_text("label,onset,offset\nhot,0.1,0.4\n")
+    marks.write_text("label,onset,offset\nhot,10.1,10.4\n")
     clip = read_series(table, marks)
     assert clip.rate == pytest.approx(10)
     assert clip.samples.tolist() == [[1, 20], [2, 21], [3, 22], [4, 23]]
-    assert clip.events[0].label == "hot"
+    (event,) = clip.events
+    assert (event.label, event.onset, event.offset) == ("hot", pytest.approx(0.1), pytest.approx(0.4))
+    assert clip.columns == ("flow", "heat")
     chosen = read_series(table, [Event("hot", 0.0, 1.0)], rate=2, columns=["heat"])
     assert (chosen.rate, chosen.samples.shape) == (2, (4, 1))
 
@@ -312,10 +314,13 @@ def test_a_series_and_its_events(tmp_path):
         ("a,a\n1,2\n", "each differently"),
         ("a,\n1,2\n", "every column"),
         ("time,b\n0,x\n", "numbers only"),
-        ("time,b\n0,1\n1\n", "numbers only"),
+        ("time,b\n0,1\n1\n", "line 3 .* has 1 cells, but the first line names 2 columns"),
+        ("time,b\n0,1\n1,\n2,x\n", "line 4 .* has 'x' in column 'b'"),
         ("time,b,c\n0,1\n1,1\n", "names 3 columns"),
-        ("time,b\n0,1\n1,nan\n", "line 3"),
-        ("time,b\n0,1\n1,1\n5,1\n", "rise evenly"),
+        ("time,b\n0,1\n,1\n2,1\n", "line 3 .* has no time"),
+        ("time,b\n0,1\n1,1\n2.5,1\n", "rise evenly.* from line 3 to 4 is 1.5 s"),
+        ("time,b\n0,1\n2,1\n1,1\n3,1\n", "rise evenly.* from line 3 to 4 is -1 s"),
+        ("time,b\n0,1\n1,1\n2,1\n1004,1\n", "gap of 1002 s from line 4 to 5.* 1000 samples; cut"),
         ("time,b\n0,1\n0,1\n0,1\n", "rise evenly"),
         ("time,b\n0,1\n", "single sample"),
         ("a,b\n0,1\n1,1\n", "no column 'time'"),

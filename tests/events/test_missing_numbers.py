@@ -9,7 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from evidentia.events import DetectorStream, EventDetector, OnsetWarning, SeriesInputs, make_head, make_network
+from evidentia import EvidentiaError
+from evidentia.events import (
+    Clip,
+    DetectorStream,
+    EventDetector,
+    OnsetWarning,
+    SeriesInputs,
+    make_head,
+    make_network,
+    push_many,
+)
 
 MEAN = torch.tensor([5.0, 2.0, 40.0, -3.0])
 
@@ -74,8 +84,6 @@ def test_the_mean_of_training_stands_for_numbers_that_have_not_come_yet(segment:
 
 
 def test_the_mean_is_that_of_the_clips_trained_on() -> None:
-    from evidentia.events import Clip
-
     clips = [Clip(series(400) + k, 10.0, [("a", 5.0, 9.0)]) for k in range(4)]
     det = EventDetector("temporal", preset=None, epochs=1, progress=False).fit(clips, clips)
     assert torch.allclose(det.network_.usual_frame(), MEAN + 1.5, atol=0.2)
@@ -100,3 +108,77 @@ def test_arrays_that_pytorch_does_not_take(kind: str) -> None:
         given.setflags(write=False)
     assert same(pushed(det.stream(), given), pushed(det.stream(), samples))
     assert np.array_equal(given, samples)
+
+
+def test_many_streams_take_gaps_as_one_does() -> None:
+    det, samples = detector(4), series()
+    chunks = [samples[:43], None, samples[:10], None]
+    gaps = [None, 0.7, None, 5.3]
+    alone, together = ([det.stream() for _ in chunks] for _ in range(2))
+    for stream in (*alone, *together):
+        stream.push(samples[:18])
+    found = push_many(together, chunks, seconds=gaps)
+    expected = [stream.push(chunk, seconds=gap) for stream, chunk, gap in zip(alone, chunks, gaps, strict=True)]
+    assert [[each.to_dict() for each in part] for part in found] == [[e.to_dict() for e in part] for part in expected]
+    for mine, its in zip(together, alone, strict=True):
+        states = mine.state_dict(), its.state_dict()
+        # In a batch of another size sums are rounded in another order.
+        assert all(torch.allclose(part, states[1][name], atol=1e-5, equal_nan=True) for name, part in states[0].items())
+        assert mine.time == its.time
+
+
+@pytest.mark.parametrize(
+    ("chunks", "gaps", "message"),
+    [
+        ([None, None], None, "a gap needs its length"),
+        ([None, series(5)], [0.5, 0.5], "give it with None in place of samples"),
+        ([None, series(5)], [0.5], "for each of 2 streams, got 1"),
+        ([series(5), None], [None, -1.0], "of at least 0, got -1"),
+    ],
+)
+def test_bad_gaps_of_many_streams_leave_all_as_they_were(chunks: Any, gaps: Any, message: str) -> None:
+    det = detector(1)
+    streams = [det.stream(), det.stream()]
+    with pytest.raises(EvidentiaError, match=message):
+        push_many(streams, chunks, seconds=gaps)
+    assert [stream.time for stream in streams] == [0.0, 0.0]
+
+
+def test_clips_miss_numbers_as_streams_do() -> None:
+    det, samples = detector(4), series()
+    samples[:3, 1] = torch.nan
+    samples[30:37] = torch.nan
+    clip = Clip(samples, 10.0)
+    found = det.detect(clip, refractory=0.0)
+    assert [each.to_dict() for each in found] == [
+        pytest.approx(each.to_dict(), abs=1e-5) for each in det.stream(refractory=0.0).push(samples)
+    ]
+    # A long clip is cut in pieces, and a piece that begins in the hole goes on with the last good numbers.
+    det.settings = det.settings.model_copy(update={"piece": 8})
+    whole = series()
+    whole[:3, 1], whole[30:37] = MEAN[1], whole[29]
+    events = [("a", 1.0, 2.0), ("b", 4.0, 5.0), ("c", 5.0, 6.0)]
+    filled, holes = (det.calibrate([Clip(part, 10.0, events)]).head_ for part in (whole, samples))
+    assert filled == holes
+
+
+def test_training_on_clips_with_missing_numbers() -> None:
+    clips = []
+    for k in range(5):
+        samples = series(400) + k
+        samples[:40, 0], samples[100:120] = torch.nan, torch.nan
+        clips.append(Clip(samples, 10.0, [("a", 5.0, 9.0)]))
+    det = EventDetector("temporal", preset=None, epochs=1, progress=False).fit(clips)
+    assert det.network_.usual_frame().isfinite().all()
+    assert det.evaluate(clips).inference_time > 0
+    silent = Clip(torch.full((400, 4), torch.nan), 10.0, [("a", 5.0, 9.0)], columns=("p", "q", "r", "s"))
+    with pytest.raises(EvidentiaError, match="no clip has a number in channel p, q, r, s"):
+        EventDetector("temporal", epochs=1, progress=False).fit([silent, silent])
+
+
+def test_sound_misses_no_samples() -> None:
+    clip = Clip(torch.full((16_000, 1), torch.nan), 16_000, [("a", 0.1, 0.5)], "hole")
+    with pytest.raises(EvidentiaError, match="hole is taken for sound and misses 16000 samples"):
+        EventDetector(epochs=1, progress=False).fit([clip, clip])
+    with pytest.raises(EvidentiaError, match="finite"):
+        Clip(torch.full((5, 2), torch.inf), 10.0)

@@ -26,7 +26,23 @@ _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wro
 _Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
 _Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column named time.")]
+_Needed = Annotated[
+    int | None, typer.Option(min=1, help="How many of the latest segments (--of) must be called for an alarm.")
+]
+_Of = Annotated[int | None, typer.Option(min=1, help="Of how many of the latest segments --needed must be called.")]
+_Refractory = Annotated[float | None, typer.Option(min=0, help="Seconds without another alarm of its class.")]
+_MaxDelay = Annotated[
+    float | None, typer.Option(min=0, help="Alarms later than this after the onset, in seconds, count as false.")
+]
+_EarlyCollar = Annotated[
+    float, typer.Option(min=0, help="Alarms up to this long before the onset, in seconds, count as hits.")
+]
 _DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, or the sounds of a tsv file, are in.")]
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given; of others the library knows the default, or the detector its own."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 class _Size(str, Enum):
@@ -72,23 +88,39 @@ def train(
     ] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds instead.")] = None,
     macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to a macro F1 instead.")] = None,
+    max_delay: _MaxDelay = None,
+    early_collar: _EarlyCollar = 0.0,
+    needed: _Needed = None,
+    of: _Of = None,
+    refractory: _Refractory = None,
+    sound: Annotated[
+        bool | None,
+        typer.Option(help="Whether clips are sound or a sensor's numbers; else CSV files are numbers, others sound."),
+    ] = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     checkpoint: Annotated[Path | None, typer.Option(help="File from which a run that was killed goes on.")] = None,
 ) -> None:
-    """Train a detector, calibrate it on clips held out, and write it to a file."""
+    """Train a detector, calibrate it on clips held out, and write it to a file.
+
+    Thresholds are calibrated for alarms by --needed, --of and --refractory, which the detector then has.
+    """
     from evidentia.cli.events_fit import run_train
 
-    settings = {
-        "epochs": epochs,
-        "false_alarms_per_minute": false_alarms,
-        "delay": delay,
-        "macro_f1": macro_f1,
-        "checkpoint": checkpoint,
-        "network": network,
-    }
-    model: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    model |= {"size": size.value, "head": head, "seed": seed}
+    model = _given(
+        epochs=epochs,
+        false_alarms_per_minute=false_alarms,
+        delay=delay,
+        macro_f1=macro_f1,
+        max_delay=max_delay,
+        needed=needed,
+        of=of,
+        refractory=refractory,
+        sound=sound,
+        checkpoint=checkpoint,
+        network=network,
+    )
+    model |= {"size": size.value, "head": head, "seed": seed, "early_collar": early_collar}
     model["preset"] = None if preset is _Preset.NONE else preset.value
     run_train(data, out, model, clips=clips, data_root=data_root, rate=rate)
 
@@ -99,13 +131,21 @@ def evaluate(
     data: _Data,
     clips: _Clips = None,
     seed: _Seed = 0,
-    by: Annotated[_By, typer.Option(help="Count the first call of each clip and class, or every event.")] = _By.CLIP,
+    by: Annotated[_By, typer.Option(help="Count the first alarm of each clip and class, or every event.")] = _By.CLIP,
+    max_delay: _MaxDelay = None,
+    early_collar: _EarlyCollar = 0.0,
+    needed: _Needed = None,
+    of: _Of = None,
+    refractory: _Refractory = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the first clip to this file: .png or .svg.")] = None,
 ) -> None:
-    """Score a detector on test clips: F1, delay and false alarms, together and of each class."""
+    """Score a detector on test clips: F1, delay and false alarms, together and of each class, and inference time.
+
+    Scores are of the alarms that `detect` gives; --needed, --of and --refractory are the detector's if not given.
+    """
     from evidentia.cli.events_fit import run_evaluate
 
     run_evaluate(
@@ -113,7 +153,8 @@ def evaluate(
         data,
         clips=clips,
         seed=seed,
-        by=by.value,
+        scoring={"by": by.value, "max_delay": max_delay, "early_collar": early_collar},
+        trigger=_given(needed=needed, of=of, refractory=refractory),
         data_root=data_root,
         rate=rate,
         json_file=json,
@@ -141,14 +182,20 @@ def detect(
     state: Annotated[Path | None, typer.Option(help="Go on from this file if it is there, and write it.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Call this class only; may be given several times.")] = None,
     warnings: Annotated[bool, typer.Option(help="Also warn when something is beginning.")] = True,
-    refractory: Annotated[float, typer.Option(min=0, help="Seconds without another alarm of its class.")] = 1.0,
+    needed: _Needed = None,
+    of: _Of = None,
+    refractory: _Refractory = None,
 ) -> None:
-    """Print alarms and warnings as they happen in a file, or in samples that come in on stdin."""
+    """Print alarms and warnings as they happen in a file, or in samples that come in on stdin.
+
+    --needed, --of and --refractory are the detector's if not given.
+    """
     from evidentia.cli.events_listen import run_detect
 
     if rate is not None and file != "-":
         raise typer.BadParameter("a file says its own rate; --rate is for raw samples on stdin")
     if not 0 < chunk < float("inf"):
         raise typer.BadParameter(f"--chunk must be a positive number of seconds, got {chunk:g}")
-    options = {"labels": label or None, "warnings": warnings, "engine": engine.value, "refractory": refractory}
+    options = {"labels": label or None, "warnings": warnings, "engine": engine.value}
+    options |= _given(needed=needed, of=of, refractory=refractory)
     run_detect(model, file, options, rate=rate, chunk=chunk, state=state, as_json=output is _Format.JSON)

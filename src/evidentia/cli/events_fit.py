@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,7 +18,6 @@ from evidentia.events import (
     Clip,
     EventDetector,
     FusionHead,
-    SoundInputs,
     load_clips,
     load_series,
     load_strong,
@@ -45,8 +45,8 @@ def run_train(
     """Load, fit, save, and print what was calibrated."""
     if out.is_dir():
         raise EvidentiaError(f"the detector is written to a file, but {out} is a folder")
-    series = is_series(data)
-    model = {"network": "temporal" if series else "crnn", "sound": not series, **model}
+    sound = model.get("sound", not is_series(data))
+    model = {"network": "crnn" if sound else "temporal", **model, "sound": sound}
     detector, begin = EventDetector(**model), time.monotonic()
     seed = model["seed"]
     training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate)
@@ -74,7 +74,8 @@ def run_evaluate(
     *,
     clips: int | None = None,
     seed: int = 0,
-    by: Literal["clip", "event"] = "clip",
+    scoring: Mapping[str, Any],
+    trigger: Mapping[str, Any],
     data_root: Path | None = None,
     rate: float | None = None,
     json_file: Path | None = None,
@@ -83,21 +84,23 @@ def run_evaluate(
     """Score a detector, print the figures, write them and draw the first clip."""
     detector = EventDetector.load(model)
     record = RunRecord(
-        {"model": model.name, "data": _short(data), "clips": clips, "by": by, **_configuration(detector)}
+        {"model": model.name, "data": _short(data), "clips": clips, **scoring, **_configuration(detector, trigger)}
     )
-    sound_rate = detector.inputs_.rate if isinstance(detector.inputs_, SoundInputs) else _RATE
+    wanted = float(detector.inputs_.sample_rate)
+    # A series in CSV files may have any rate, but sound is resampled to whole numbers of samples a second.
+    sound_rate = int(wanted) if wanted.is_integer() else _RATE
     found = read_clips(data, "test", count=clips, seed=seed, data_root=data_root, rate=sound_rate, series_rate=rate)
     if not any(label in detector.labels_ for clip in found for label in clip.labels):
         raise EvidentiaError(
             f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
         )
-    scores = detector.evaluate(found, by=by)
+    scores = detector.evaluate(found, **scoring, **trigger)
     names = detector.labels_ if len(scores.f1) == len(detector.labels_) else (ANY,)
     metrics = _metrics(scores, names)
     record.add(seed, metrics)
     if json_file is not None:
         record.save(json_file)
-    _print_scores(Console(), f"{_short(data)}, {len(found)} clips, by {by}", metrics)
+    _print_scores(Console(), f"{_short(data)}, {len(found)} clips, by {scoring['by']}", metrics)
     if picture is not None:
         from evidentia.reports import clip_picture, save_figure
 
@@ -162,7 +165,7 @@ def _short(data: str) -> str:
     return data if data in DATASETS else Path(data).name
 
 
-def _configuration(detector: EventDetector) -> dict[str, Any]:
+def _configuration(detector: EventDetector, trigger: Mapping[str, Any]) -> dict[str, Any]:
     left_out = {"checkpoint", "progress"}
     return {
         "network": detector.network,
@@ -172,6 +175,7 @@ def _configuration(detector: EventDetector) -> dict[str, Any]:
         "labels": list(detector.labels_),
         "training": detector.settings.model_dump(mode="json", exclude=left_out),
         "tuning": detector.tuning.model_dump(mode="json"),
+        "trigger": {**detector.trigger.model_dump(mode="json"), **trigger},
     }
 
 
@@ -200,7 +204,8 @@ def _print_scores(console: Console, title: str, metrics: dict[str, Any]) -> None
         counts = [str(found[part]) for part in ("true_positives", "false_positives", "false_negatives")]
         table.add_row("any" if name == ANY else name, *shares, *counts)
     console.print(table)
-    for line in _figures(metrics):
+    inference = f"inference took {metrics['inference_time']:.4f} processor seconds a second of input"
+    for line in (*_figures(metrics), inference):
         console.print(line, highlight=False)
 
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+import torch
 import typer
 from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs, read_audio, read_series
-from evidentia.events.series import column_names, is_number, split_names
+from evidentia.events import Clip, Detection, DetectorStream, EventDetector, SoundInputs, audio_blocks
+from evidentia.events.audio_files import EXTENSIONS
+from evidentia.events.channels import arranged, column_order
+from evidentia.events.inputs import Inputs
+from evidentia.events.series import read_columns
+from evidentia.events.series_table import column_names, is_number, is_text, split_names
 
 STDIN = "-"
 _BYTES = 2
@@ -36,7 +42,8 @@ def run_detect(
 ) -> None:
     """Open a stream, take up its state, push everything, print what is detected at once, and keep the state.
 
-    The state is kept however it ends: by Ctrl-C, SIGTERM, a reader that went away, or samples that do not fit.
+    Detections in a CSV file with a column of times have their times by that clock, whatever was heard before. The state
+    is kept however it ends: by Ctrl-C, SIGTERM, a reader that went away, or samples that do not fit.
     """
     detector = EventDetector.load(model)
     inputs = detector.inputs_
@@ -44,22 +51,23 @@ def run_detect(
     if state is not None and state.exists():
         stream.load(state)
     size = max(1, round(chunk * inputs.sample_rate))
-    if isinstance(inputs, SoundInputs):
-        pieces = _raw_samples(size) if file == STDIN else _in_chunks(read_audio(file, inputs.rate)[0].numpy(), size)
-    elif file == STDIN:
-        pieces = _lines(inputs.features)
+    begin, counts, ahead = stream.time, {"alarm": 0, "warning": 0}, 0.0
+    if file == STDIN:
+        pieces = _raw_samples(size) if isinstance(inputs, SoundInputs) else _lines(detector)
+    elif _is_table(file, inputs):
+        samples, clock = _table(file, detector)
+        pieces = _in_chunks([samples], size)
+        ahead = 0.0 if clock is None else clock - begin
     else:
-        series = read_series(file, rate=None if "time" in column_names(file) else inputs.sample_rate)
-        inputs.check_clip(series)
-        pieces = _in_chunks(series.samples.numpy(), size)
-    begin, counts = stream.time, {"alarm": 0, "warning": 0}
+        pieces = _in_chunks(audio_blocks(file, inputs.sample_rate), size)
     with _exit_on_sigterm():
         try:
             for piece in pieces:
                 for detection in stream.push(piece, rate=rate):
                     counts[detection.level] += 1
+                    told = replace(detection, time=round(detection.time + ahead, 9)) if ahead else detection
                     # Written at once, also into a pipe.
-                    typer.echo(json.dumps(detection.to_dict()) if as_json else line_of(detection))
+                    typer.echo(json.dumps(told.to_dict()) if as_json else line_of(told))
         except KeyboardInterrupt:
             # The usual end of a stream without one.
             if file != STDIN:
@@ -84,9 +92,26 @@ def line_of(detection: Detection) -> str:
     return f"{detection.time:10.3f} s  {detection.level:<7}  {name}  {masses}"
 
 
-def _in_chunks(samples: npt.NDArray[np.float32], size: int) -> Iterator[npt.NDArray[Any]]:
-    for first in range(0, len(samples), size):
-        yield samples[first : first + size]
+def _is_table(file: str, inputs: Inputs) -> bool:
+    """Whether a file holds lines of numbers; if its name does not say so, a detector of a series takes it for that."""
+    ending = Path(file).suffix.lower()
+    return ending == ".csv" or (ending not in EXTENSIONS and not isinstance(inputs, SoundInputs))
+
+
+def _table(file: str, detector: EventDetector) -> tuple[npt.NDArray[np.float32], float | None]:
+    """The samples of a CSV file in the order of the detector's channels, and the time of the first by its own clock."""
+    timed = "time" in column_names(file)
+    table = read_columns(file, rate=None if timed else detector.inputs_.sample_rate)
+    clip = Clip(torch.from_numpy(table.samples), table.rate, name=Path(file).name, columns=table.columns)
+    (clip,) = arranged([clip], detector.columns_)
+    detector.inputs_.check_clip(clip)
+    return clip.samples.numpy(), table.begin if timed else None
+
+
+def _in_chunks(blocks: Iterable[npt.NDArray[np.float32]], size: int) -> Iterator[npt.NDArray[Any]]:
+    for block in blocks:
+        for first in range(0, len(block), size):
+            yield block[first : first + size]
 
 
 def _raw_samples(size: int) -> Iterator[npt.NDArray[Any]]:
@@ -101,20 +126,25 @@ def _raw_samples(size: int) -> Iterator[npt.NDArray[Any]]:
         typer.echo("the samples on stdin ended in the middle of one; are they of 16 bits?", err=True)
 
 
-def _lines(channels: int) -> Iterator[npt.NDArray[Any]]:
+def _lines(detector: EventDetector) -> Iterator[npt.NDArray[Any]]:
     """A sample a line of CSV, as soon as it has come; what is no number is taken for missing.
 
-    So is a line that does not fit, once one has: a live sensor now and then sends half a line.
+    So is a line that does not fit, once one has: a live sensor now and then sends half a line. Names in the first line
+    put the channels in the order of the detector's.
     """
+    channels = detector.inputs_.features
     source, kept, number, begun, fitted = _stdin(), None, 0, False, False
     while line := source.readline():
         number += 1
         if not line.strip():
             continue
         cells = split_names(line.decode("utf-8-sig", errors="replace"))
-        header, begun = not begun and not any(is_number(cell) for cell in cells), True
+        header, begun = not begun and any(map(is_text, cells)) and not any(map(is_number, cells)), True
         if header:
             kept = [place for place, name in enumerate(cells) if name != "time"]
+            if detector.columns_:
+                order = column_order([cells[place] for place in kept], detector.columns_, "stdin")
+                kept = [kept[place] for place in order]
             continue
         row = [float(cell) if is_number(cell) else np.nan for cell in cells]
         row = row if kept is None else [row[place] for place in kept if place < len(row)]

@@ -21,7 +21,7 @@ class Reach(NamedTuple):
     """What a call in each segment would find."""
 
     event: Tensor
-    """The number of the event that a call there hits, or -1, shape `(N, T, K)`."""
+    """The number of the event that a call there hits, or -1, shape `(N, T, K)`; of two that share it, the later."""
     onset_segment: Tensor
     """The segment in which each event begins, shape `(E,)`."""
 
@@ -32,6 +32,12 @@ class EventTruth:
 
     Events of one class that touch or overlap are one event. An event that begins after the last whole segment of its
     clip cannot be seen and is left out.
+
+    A call is made for a segment and class, so it can hit one event. Where two events of a class share a segment, one
+    ending and the next beginning within it, a call there hits the later one, and its delay counts from that onset.
+    `activity` shows no pause between them, so a run of calls over both is one alarm, and an event all of whose segments
+    are shared with later ones cannot be hit: counted by event it is missed, counted by clip its class still is found.
+    Take shorter segments where such events are to be told apart, or join them where not.
 
     Attributes:
         clip: the number of the clip that each event is in, shape `(E,)`, int64, ascending.

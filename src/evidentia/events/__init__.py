@@ -1,6 +1,7 @@
 """Early events: call a multi-label event on a live stream, early and reliably (thesis chapter 4)."""
 
 from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
+from evidentia.events.audio_blocks import audio_blocks
 from evidentia.events.audio_files import read_audio
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.ava import load_ava, read_ava, read_ava_actions
@@ -47,6 +48,7 @@ from evidentia.events.models import (
 )
 from evidentia.events.onnx import OnnxEngine, export_onnx
 from evidentia.events.onset_weights import onset_weights
+from evidentia.events.scoring import DetectorScores
 from evidentia.events.series import load_series, read_series
 from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
@@ -79,6 +81,7 @@ __all__ = [
     "Clip",
     "Conformer",
     "Detection",
+    "DetectorScores",
     "DetectorStream",
     "DualDNN",
     "DualParts",
@@ -110,6 +113,7 @@ __all__ = [
     "TemporalNetwork",
     "Trigger",
     "Tuning",
+    "audio_blocks",
     "ava_clips",
     "beta_from_probability",
     "beta_parameters",

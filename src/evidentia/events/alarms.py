@@ -1,4 +1,4 @@
-"""False alarms as a stream would announce them, at many thresholds at once."""
+"""Alarms as a stream would announce them, of whole clips, and how many are false at many thresholds at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,52 @@ from evidentia.events.triggers import Array, Trigger
 
 # What one step of all thresholds remembers should stay in a processor's cache.
 _AT_ONCE = 60_000
+
+
+def alarms(calls: Tensor, trigger: Trigger, seconds: float) -> Tensor:
+    """Where streams of clips would give alarms, by the very rule that they go by.
+
+    Args:
+        calls: whether each class is called in each segment, bool, shape `(N, T, K)`.
+        trigger: when calls become alarms.
+        seconds: the length of a segment.
+
+    Returns:
+        Bool, shape `(N, T, K)`.
+
+    Example:
+        >>> calls = torch.tensor([1, 0, 1, 1, 1, 1, 0, 1]).bool().view(1, 8, 1)
+        >>> alarms(calls, Trigger(needed=2, of=3, refractory=0.0), seconds=0.1).flatten().nonzero().flatten()
+        tensor([2])
+        >>> alarms(calls, Trigger(refractory=0.3), seconds=0.1).flatten().nonzero().flatten()
+        tensor([0, 3, 7])
+    """
+    given = calls.cpu().numpy()
+    memory = {name: array.repeat(len(given), 0) for name, array in trigger.start(given.shape[2]).items()}
+    fired = np.zeros_like(given)
+    for number in range(given.shape[1]):
+        fired[:, number], memory = trigger.fire(given[:, number], memory, np.array([number]), seconds)
+    return torch.from_numpy(fired)
+
+
+def sustained(scores: Tensor, trigger: Trigger) -> Tensor:
+    """The scores that x-out-of-y goes by: a class is on at a threshold where these exceed it.
+
+    Of the latest y scores, x exceed a threshold just where the x-th largest of them does.
+
+    Args:
+        scores: any range, higher for more likely, shape `(N, T, K)`.
+        trigger: x and y; its refractory time plays no part.
+
+    Example:
+        >>> scores = torch.tensor([0.9, 0.1, 0.7, 0.8]).view(1, 4, 1)
+        >>> sustained(scores, Trigger(needed=2, of=3)).flatten()
+        tensor([  -inf, 0.1000, 0.7000, 0.7000])
+    """
+    if trigger.of == 1:
+        return scores
+    before = torch.nn.functional.pad(scores, (0, 0, trigger.of - 1, 0), value=-torch.inf)
+    return before.unfold(1, trigger.of, 1).topk(trigger.needed, dim=-1).values[..., -1]
 
 
 def false_alarms(
@@ -27,7 +73,7 @@ def false_alarms(
     `early_curve` counts the first call of a clip and class, which says little of long recordings.
 
     Args:
-        scores: any range, higher for more likely, shape `(N, T, K)`.
+        scores: any range, higher for more likely, shape `(N, T, K)`; `sustained` ones for x-out-of-y.
         truth: the events of the N clips.
         thresholds: what a score must exceed, shape `(Q, K)`.
         refractory: seconds after an alarm of a class without another; as streams have by default if None.

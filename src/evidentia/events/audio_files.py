@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,21 @@ def read_audio(path: str | os.PathLike[str], rate: int | None = None) -> tuple[T
         ...     read_audio(f"{folder}/beep.wav")
         (tensor([ 0.0000,  0.5000,  0.0000, -0.5000]), 8000)
     """
+    with opened(path) as file:
+        if file.frames * file.channels > _MOST_SAMPLES:
+            raise FileFormatError(
+                f"{path} announces {file.frames} samples of {file.channels} channels; cut it in pieces of at most "
+                f"{_MOST_SAMPLES} samples, or push it through a stream in chunks"
+            )
+        found, (mono,) = int(file.samplerate), mono_blocks(file, file.frames, path)
+    if rate is not None and rate != found:
+        mono, found = resample(mono, found, rate), int(rate)
+    return torch.from_numpy(np.ascontiguousarray(mono, dtype=np.float32)), found
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """A sound file, checked to be one and whole, as an open `soundfile.SoundFile`; errors of reading are sentences."""
     soundfile = _soundfile()
     path = Path(path)
     if not path.is_file():
@@ -47,24 +64,28 @@ def read_audio(path: str | os.PathLike[str], rate: int | None = None) -> tuple[T
             handle.seek(0)
             with soundfile.SoundFile(handle) as file:
                 _check_header(file, path)
-                frames = file.frames
-                samples = file.read(dtype="float32", always_2d=True)
-                found = int(file.samplerate)
+                yield file
     except (soundfile.SoundFileError, RuntimeError, TypeError) as error:
         raise FileFormatError(
             f"{path} cannot be read as wav, flac or ogg ({error}); it may be truncated, fetch or write it again"
         ) from error
-    if len(samples) != frames:
-        raise FileFormatError(f"{path} announces {frames} samples and has {len(samples)}: it is truncated or damaged")
-    if not np.isfinite(samples).all():
-        raise FileFormatError(f"{path} holds samples that are NaN or infinite; write it again with finite ones")
-    mono = samples.mean(1) if samples.shape[1] > 1 else samples[:, 0]
-    if rate is not None and rate != found:
-        mono, found = resample(mono, found, rate), int(rate)
-    return torch.from_numpy(np.ascontiguousarray(mono, dtype=np.float32)), found
 
 
-def resample(samples: npt.NDArray[np.float32], rate: int, wanted: int) -> npt.NDArray[np.float32]:
+def mono_blocks(file: Any, size: int, path: str | os.PathLike[str]) -> Iterator[npt.NDArray[np.float32]]:
+    """The samples of an `opened` file, so many at a time, channels averaged to one; the path is for messages."""
+    for first in range(0, file.frames, size):
+        wanted = min(size, file.frames - first)
+        samples = file.read(wanted, dtype="float32", always_2d=True)
+        if len(samples) != wanted:
+            raise FileFormatError(
+                f"{path} announces {file.frames} samples and has {first + len(samples)}: it is truncated or damaged"
+            )
+        if not np.isfinite(samples).all():
+            raise FileFormatError(f"{path} holds samples that are NaN or infinite; write it again with finite ones")
+        yield samples.mean(1) if samples.shape[1] > 1 else samples[:, 0]
+
+
+def resample(samples: npt.NDArray[np.float32], rate: int, wanted: float) -> npt.NDArray[np.float32]:
     """Bring sound to another rate, by a polyphase filter."""
     if wanted != int(wanted) or not 1 <= wanted <= 1_000_000:
         raise EvidentiaError(f"a rate must be a whole number of samples a second up to a million, got {wanted}")
@@ -98,11 +119,6 @@ def _check_header(file: Any, path: Path) -> None:
         raise FileFormatError(f"{path} has no samples: it is empty or truncated")
     if not 1 <= file.channels <= 64 or not 1 <= file.samplerate <= 1_000_000:
         raise FileFormatError(f"{path} announces {file.channels} channels at {file.samplerate} Hz: it is damaged")
-    if file.frames * file.channels > _MOST_SAMPLES:
-        raise FileFormatError(
-            f"{path} announces {file.frames} samples of {file.channels} channels; cut it in pieces of at most "
-            f"{_MOST_SAMPLES} samples, or push it through a stream in chunks"
-        )
 
 
 def _check_whole(handle: Any, path: Path) -> None:

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
-from evidentia.events.alarms import false_alarms
+from evidentia.events.alarms import alarms, false_alarms, sustained
 from evidentia.events.fusion import FusionHead, WindowedHead
 from evidentia.events.search import Candidates, choose
+from evidentia.events.triggers import Trigger
 
 # A threshold that nothing exceeds: log odds and vacuities are far below.
 NEVER = 1e6
@@ -56,11 +57,12 @@ def calibrate(
     per_class: bool = True,
     max_delay: float | None = None,
     early_collar: float = 0.0,
+    trigger: Trigger | None = None,
 ) -> Calibration:
     """Choose a head's thresholds, and if asked its windows and decays, on held-out data.
 
-    F1 and delay are of the first call of each clip and class, so cut long recordings in pieces before. Without a target
-    macro F1 is made as large as it gets. With one of the first three arguments:
+    F1 and delay are of the first alarm of each clip and class, so cut long recordings in pieces before. Without a
+    target macro F1 is made as large as it gets. With one of the first three arguments:
 
     Args:
         head: the head, whose other settings stay as they are.
@@ -78,6 +80,7 @@ def calibrate(
         per_class: choose for each class; else one choice for all of them, which less data are enough for.
         max_delay: as in `early_scores`.
         early_collar: as in `early_scores`.
+        trigger: that of the streams for which the settings are chosen; a stream's default if None.
 
     Example:
         >>> from evidentia.events import PhaseI
@@ -98,21 +101,22 @@ def calibrate(
             f"there is nothing to calibrate on: none of {len(truth.lengths)} clips is as long as a segment of "
             f"{truth.segment:g} s; give longer ones"
         )
+    rule = Trigger() if trigger is None else trigger
     options: dict[str, Any] = {"max_delay": max_delay, "early_collar": early_collar}
     variants = _variants(head, windows, decays)
-    curves, alarms = [], []
+    curves, counts = [], []
     for variant in variants:
-        score = variant.fuse(alpha, beta).score.detach().cpu()
+        score = sustained(variant.fuse(alpha, beta).score.detach().cpu(), rule)
         levels = _levels(score, truth, thresholds, per_class)
         curves.append(early_curve(score, truth, levels, **options))
         if false_alarms_per_minute is not None:
-            alarms.append(false_alarms(score, truth, levels, **options))
-    candidates = _candidates(curves, alarms, per_class)
+            counts.append(false_alarms(score, truth, levels, refractory=rule.refractory, **options))
+    candidates = _candidates(curves, counts, per_class)
     target, value = next(iter(given.items()), ("none", 0.0))
     choice, met = choose(candidates, target, value)
     chosen = _with_choice(head, variants, curves, choice, per_class)
-    calls = chosen.calls(chosen.fuse(alpha, beta))
-    return Calibration(chosen, early_scores(calls, truth, **options), met)
+    announced = alarms(chosen.calls(chosen.fuse(alpha, beta)), rule, truth.segment)
+    return Calibration(chosen, early_scores(announced, truth, **options), met)
 
 
 def quiet_thresholds(
@@ -220,12 +224,12 @@ def _between(values: Tensor) -> Tensor:
     return torch.cat([values[:1] - margin[:1], (values[1:] + values[:-1]) / 2, values[-1:] + margin[-1:]])
 
 
-def _candidates(curves: list[EarlyCurve], alarms: list[Tensor], per_class: bool) -> Candidates:
+def _candidates(curves: list[EarlyCurve], counts: list[Tensor], per_class: bool) -> Candidates:
     parts = {
         name: torch.cat([getattr(curve, name) for curve in curves])
         for name in ("true_positives", "false_positives", "false_negatives", "delay_sum", "missed_sum")
     }
-    counted = torch.cat(alarms) if alarms else None
+    counted = torch.cat(counts) if counts else None
     return Candidates(**parts, minutes=curves[0].minutes, per_class=per_class, false_alarms=counted)
 
 

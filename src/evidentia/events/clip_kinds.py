@@ -16,6 +16,18 @@ from evidentia.learning.seeding import seeded
 _LOUD = 0.01
 
 
+def check_choices(network: Any, labels: Any, sound: Any) -> None:
+    """Require a network by name or of its class, a list of classes or None, and True, False or None for sound."""
+    if isinstance(network, str):
+        NETWORKS[network]  # an error if there is none of that name
+    elif not isinstance(network, EventNetwork):
+        raise EvidentiaError(f"network must be a name or an EventNetwork, got {type(network).__name__}")
+    if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
+        raise EvidentiaError(f"labels must be a list of classes, each once, got {labels!r}")
+    if not (sound is None or isinstance(sound, bool)):
+        raise EvidentiaError(f"sound must be True, False or None, got {sound!r}")
+
+
 def chosen_labels(wanted: Sequence[str] | None, clips: Sequence[Clip], held: Sequence[Clip]) -> tuple[str, ...]:
     """The classes to learn.
 

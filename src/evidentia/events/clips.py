@@ -40,10 +40,12 @@ class Clip:
 
     Attributes:
         samples: float32, shape `(n,)` for sound, `(n, channels)` for a multivariate series; arrays and lists of floats
-            are converted.
+            are converted. Numbers of shape `(n, channels)` may be missing, as NaN; see `EventDetector`.
         rate: samples a second.
         events: labelled intervals in order of their onsets; events of one class may overlap.
         name: what to call the clip in messages.
+        columns: the names of the channels of shape `(n, channels)`, by which a detector puts them in order; none if
+            empty.
 
     Example:
         >>> from evidentia.events import Clip
@@ -56,6 +58,7 @@ class Clip:
     rate: float
     events: tuple[Event, ...] = ()
     name: str = "clip"
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -69,6 +72,13 @@ class Clip:
             (as_event(event, self.name, samples.shape[0] / rate) for event in self.events),
             key=lambda event: (event.onset, event.offset, event.label),
         )
+        columns = tuple(self.columns)
+        if columns and (samples.ndim != 2 or len(set(columns)) != len(columns) or len(columns) != samples.shape[1]):
+            raise EvidentiaError(
+                f"{self.name}: columns must name each of the channels once, got {', '.join(map(str, columns))} for "
+                f"samples of shape {tuple(samples.shape)}"
+            )
+        object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "rate", int(given) if isinstance(given, Integral) else rate)
         object.__setattr__(self, "events", tuple(events))
@@ -156,7 +166,8 @@ def _samples(given: TensorLike, name: str) -> Tensor:
             f"{name}: samples must have shape (n,) or (n, channels) with at least one sample, "
             f"got {tuple(samples.shape)}"
         )
-    check_finite(samples, f"{name}: samples")
+    # A series may miss numbers; sound may not, because where it is silent it has zeros.
+    check_finite(samples if samples.ndim == 1 else samples[~samples.isnan()], f"{name}: samples")
     return samples.detach().to(torch.float32)
 
 

@@ -9,29 +9,25 @@ from typing import Any, Literal
 from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.evaluation import EarlyScores, EventTruth, early_scores
+from evidentia.evaluation import EventTruth
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
-from evidentia.events.clip_kinds import check_levels, chosen_labels, inputs_for, network_for
+from evidentia.events.channels import arranged, named_columns
+from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.detections import Announcer, Detection
-from evidentia.events.fitting import SegmentBeta, Tuning, hold_out, listed, pieces, prepared, segment_beta, tune
+from evidentia.events.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
 from evidentia.events.inputs import Inputs, SoundInputs
-from evidentia.events.models import NETWORKS, EventNetwork, Size
-from evidentia.events.offline import detect_offline
-from evidentia.events.onnx import make_engine
-from evidentia.events.pipeline import Engine, Pipeline
-from evidentia.events.runner import Runner
+from evidentia.events.missing import completed
+from evidentia.events.models import EventNetwork, Size
+from evidentia.events.offline import detect_offline, predictions
+from evidentia.events.presets import chosen_settings
+from evidentia.events.runners import Runners
 from evidentia.events.saving import load_detector, save_detector
+from evidentia.events.scoring import DetectorScores, score_detector
 from evidentia.events.stream import DetectorStream
-from evidentia.events.training import EventTraining, start_at_base_rates, train
+from evidentia.events.training import start_at_base_rates, train
 from evidentia.events.triggers import Trigger
-from evidentia.opinions import BinomialOpinion
-from evidentia.prediction import Prediction
-
-_PRESETS: dict[str, dict[str, Any]] = {
-    "early": {"onset_weights": True, "augmentation": True, "windows": (1, 2, 3, 4, 6), "decays": (0.5, 0.8, 1.0)},
-}
 
 
 class EventDetector:
@@ -39,7 +35,8 @@ class EventDetector:
 
     A network gives evidence for and against each class in every segment (64 ms of sound), a fusion head joins the
     latest segments' opinions and decides. Train it on clips of sound or of a multivariate series, each with the
-    intervals of its events.
+    intervals of its events. Numbers of a series may be missing, as NaN: the channel's last good number stands for them,
+    in training as in streams, and at first its mean in training.
 
     Args:
         network: a name of `evidentia.events.NETWORKS`, or a network (a copy of it is trained).
@@ -51,13 +48,16 @@ class EventDetector:
         network_settings: further settings of the network, such as `dropout` or `segment`.
         sound: whether clips are sound, in [-1, 1], or a series; if None, those of one channel at 4 kHz or more are.
         settings: see `evidentia.events.EventTraining` (epochs, batch_size, learning_rate, loss, seed, checkpoint,
-            progress, ...) and `evidentia.events.Tuning` (false_alarms_per_minute, delay or macro_f1, ...).
+            progress, ...), `evidentia.events.Tuning` (false_alarms_per_minute, delay or macro_f1, ...) and
+            `evidentia.events.Trigger` (needed, of, refractory): for that trigger thresholds are calibrated, and scores,
+            detections and streams have it unless they are given another.
 
     Attributes:
         network_: the trained network, in evaluation mode.
         head_: the calibrated head.
         warning_: the calibrated head that warns when something is beginning.
         labels_: the classes.
+        columns_: the names of a series' channels, if its clips had names; clips are put in that order.
         inputs_: the front end.
         history_: what was measured in each epoch.
         calibration_: scores on the held-out clips and whether the target was met there.
@@ -83,32 +83,21 @@ class EventDetector:
         sound: bool | None = None,
         **settings: Any,
     ) -> None:
-        if preset is not None and preset not in _PRESETS:
-            raise EvidentiaError(f"there is no preset named {preset!r}; choose one of: {', '.join(_PRESETS)}, or None")
-        if isinstance(network, str):
-            NETWORKS[network]  # an error if there is none of that name
-        elif not isinstance(network, EventNetwork):
-            raise EvidentiaError(f"network must be a name or an EventNetwork, got {type(network).__name__}")
-        if isinstance(labels, str) or (labels is not None and len(set(labels)) != len(labels)):
-            raise EvidentiaError(f"labels must be a list of classes, each once, got {labels!r}")
-        if not (sound is None or isinstance(sound, bool)):
-            raise EvidentiaError(f"sound must be True, False or None, got {sound!r}")
+        check_choices(network, labels, sound)
         self.network, self.size, self.preset, self.sound = network, size, preset, sound
         self.head = head if isinstance(head, FusionHead) else make_head(head)
         self.labels = None if labels is None else tuple(labels)
         self.network_settings = dict(network_settings or {})
-        chosen = {**_PRESETS.get(preset or "", {}), **settings}
-        tuning = {name: chosen.pop(name) for name in Tuning.model_fields if name in chosen}
-        self.settings, self.tuning = EventTraining(**chosen), Tuning(**tuning)
+        self.settings, self.tuning, self.trigger = chosen_settings(preset, settings)
         self.network_: EventNetwork
         self.head_: FusionHead
         self.warning_: FusionHead
         self.labels_: tuple[str, ...] = ()
+        self.columns_: tuple[str, ...] = ()
         self.inputs_: Inputs
         self.history_: list[dict[str, float]] = []
         self.calibration_: dict[str, Any] = {}
-        self._runners: dict[Any, Runner] = {}
-        self._engines: dict[tuple[str, bool], tuple[Pipeline, Engine]] = {}
+        self._runners = Runners()
 
     def fit(self, clips: Sequence[Clip], validation: Sequence[Clip] | None = None) -> Self:
         """Train on clips, then calibrate on others.
@@ -120,21 +109,22 @@ class EventDetector:
                 beside them, so that thresholds are too hopeful.
         """
         clips = listed(clips, "clips")
-        held = None if validation is None else listed(validation, "validation clips")
+        columns = named_columns(clips)
+        clips = arranged(clips, columns)
+        held = None if validation is None else arranged(listed(validation, "validation clips"), columns)
         labels = chosen_labels(self.labels, clips, held or [])
         inputs = inputs_for([*clips, *(held or [])], self.network, self.network_settings, self.sound)
-        sound = isinstance(inputs, SoundInputs)
-        piece = self.settings.piece
-        if held is None:
-            clips, held = hold_out(clips if len(clips) > 1 else pieces(clips, inputs, piece), self.settings.seed)
+        clips, held = parted(clips, held, inputs, self.settings)
         check_levels([*clips, *held], inputs)
-        self.labels_, self.inputs_ = labels, inputs
+        self.labels_, self.columns_, self.inputs_ = labels, columns, inputs
         network = self._new_network()
         examples, watched = (
-            prepared(pieces(part, inputs, piece), labels, inputs, self.settings.onset_weights) for part in (clips, held)
+            prepared(pieces(part, inputs, self.settings.piece), labels, inputs, self.settings.onset_weights)
+            for part in (clips, held)
         )
         if isinstance(self.network, str):
             start_at_base_rates(network, examples)
+        sound = isinstance(inputs, SoundInputs)
         augment = (Augmentation() if sound else SeriesAugmentation()) if self.settings.augmentation else None
         described = {"labels": list(labels), "inputs": inputs.model_dump(mode="json")}
         self.history_ = train(network, examples, self.settings, watched, augment, described)
@@ -143,19 +133,21 @@ class EventDetector:
     def calibrate(self, clips: Sequence[Clip]) -> Self:
         """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with.
 
-        Long clips are cut in pieces as for training, because F1 and delay are of the first call of a class in each; of
+        Long clips are cut in pieces as for training, because F1 and delay are of the first alarm of a class in each; of
         false alarms every one counts.
         """
         parts = pieces(self._checked(clips), self.inputs_, self.settings.piece)
-        alarm, warning = tune(self.head, self.beta(parts), self.truth(parts), self.tuning, self.inputs_.unsettled)
+        found, truth = self.beta(parts), self.truth(parts)
+        alarm, warning = tune(self.head, found, truth, self.tuning, self.trigger, self.inputs_.unsettled)
         self.head_, self.warning_ = alarm.head, warning.head
         self.calibration_ = {"target": self.tuning.target(), "met": alarm.met, "scores": alarm.scores.summary()}
         return self._use(self.network_)
 
     def beta(self, clips: Sequence[Clip]) -> SegmentBeta:
         """The network's Beta parameters for each segment and class of clips."""
-        network, frames = self._trained(), [self.inputs_.frames(clip) for clip in listed(clips, "clips")]
-        return segment_beta(network, frames, self.truth(clips).lengths, self.settings.loss, self.settings.activation)
+        found = self._ready(clips)
+        frames, lengths = [self.inputs_.frames(clip) for clip in found], self.truth(found).lengths
+        return segment_beta(self.network_, frames, lengths, self.settings.loss, self.settings.activation)
 
     def truth(self, clips: Sequence[Clip]) -> EventTruth:
         """The events of clips as the detector is scored against; classes that it does not know are left out."""
@@ -170,19 +162,28 @@ class EventDetector:
         """
         if isinstance(clips, Clip):
             return self.predict([clips])[0]
-        found = self.beta(self._checked(clips))
-        predictions = []
-        for alpha, beta, length in zip(found.alpha, found.beta, found.lengths.tolist(), strict=True):
-            opinion = BinomialOpinion.from_beta(alpha[:length], beta[:length])
-            predictions.append(Prediction(opinion.projected, opinion, task="multilabel", class_names=self.labels_))
-        return predictions
+        return predictions(self.beta(self._checked(clips)), self.labels_)
 
-    def evaluate(self, clips: Sequence[Clip], **options: Any) -> EarlyScores:
-        """Early F1, delay and false alarms of the head's calls; options are those of `early_scores`."""
-        found, truth = self.beta(self._checked(clips)), self.truth(clips)
-        pooled = self.head_.outputs(len(self.labels_)) < len(self.labels_)
-        calls = self.head_.calls(self.head_.fuse(found.alpha, found.beta))
-        return early_scores(calls, truth.any_class() if pooled else truth, **options)
+    def evaluate(
+        self,
+        clips: Sequence[Clip],
+        *,
+        by: Literal["clip", "event"] = "clip",
+        max_delay: float | None = None,
+        early_collar: float = 0.0,
+        **trigger: Any,
+    ) -> DetectorScores:
+        """Early F1, delay and false alarms of the alarms that streams of the clips give, and the inference time.
+
+        Args:
+            clips: what to score on.
+            by: `clip` counts the first alarm of each clip and class, `event` counts events and alarms.
+            max_delay: alarms later than this after the onset, in seconds, are false.
+            early_collar: alarms up to this long before the onset, in seconds, are hits.
+            trigger: `needed`, `of` and `refractory` of the streams; those of the detector if not given.
+        """
+        options: dict[str, Any] = {"by": by, "max_delay": max_delay, "early_collar": early_collar}
+        return score_detector(self, self._checked(clips), self._rule(trigger), options)
 
     def detect(
         self, clip: Clip, *, labels: Sequence[str] | None = None, warnings: bool = True, **trigger: Any
@@ -193,9 +194,9 @@ class EventDetector:
             clip: the clip.
             labels: call these classes only.
             warnings: also warn when something is beginning.
-            trigger: `needed`, `of` and `refractory`, see `evidentia.events.Trigger`.
+            trigger: `needed`, `of` and `refractory`, see `evidentia.events.Trigger`; the detector's if not given.
         """
-        found, rule = self.beta(self._checked([clip])), Trigger(**trigger)
+        found, rule = self.beta(self._checked([clip])), self._rule(trigger)
         announcer = Announcer(
             self.labels_, self.head_.outputs(len(self.labels_)), self.inputs_.seconds, labels, clip.events
         )
@@ -219,14 +220,12 @@ class EventDetector:
             warnings: also warn, before any class is called, when something is beginning.
             engine: "torch", or "onnx" for ONNX Runtime, which is faster and needs `evidentia[onnx]`.
             longest_gap: after a gap of more seconds the stream's memory begins anew; see `DetectorStream`.
-            trigger: `needed` and `of` for x-out-of-y, and `refractory` in seconds; see `evidentia.events.Trigger`.
+            trigger: `needed` and `of` for x-out-of-y, and `refractory` in seconds, see `evidentia.events.Trigger`; the
+                detector's if not given.
         """
         self._trained()._check_streaming()
-        rule = Trigger(**trigger)
-        key = (engine, warnings, rule.needed, rule.of, rule.refractory)
-        if key not in self._runners:
-            self._runners[key] = self._runner(engine, warnings, rule)
-        return DetectorStream(self._runners[key], labels, events, longest_gap)
+        runner = self._runners.get(self, engine, warnings, self._rule(trigger))
+        return DetectorStream(runner, labels, events, longest_gap)
 
     def save(self, path: str | Path) -> None:
         """Save network, head and settings to one file, whole or not at all."""
@@ -275,8 +274,7 @@ class EventDetector:
 
     def _use(self, network: EventNetwork) -> Self:
         self.network_ = network
-        self._runners.clear()
-        self._engines.clear()
+        self._runners = Runners()
         return self
 
     def _trained(self) -> EventNetwork:
@@ -284,16 +282,14 @@ class EventDetector:
             raise EvidentiaError("the detector is not trained yet; call fit first")
         return self.network_
 
+    def _ready(self, clips: Any) -> list[Clip]:
+        usual = self._trained().usual_frame
+        return completed(arranged(listed(clips, "clips"), self.columns_), usual)
+
     def _checked(self, clips: Any) -> list[Clip]:
-        self._trained()
-        found = listed(clips, "clips")
+        found = self._ready(clips)
         check_levels(found, self.inputs_)
         return found
 
-    def _runner(self, engine: str, warnings: bool, trigger: Trigger) -> Runner:
-        heads = [self.head_, self.warning_] if warnings else [self.head_]
-        if (engine, warnings) not in self._engines:
-            pipeline = Pipeline(self.network_, heads, self.settings.loss, self.settings.activation)
-            self._engines[engine, warnings] = (pipeline, make_engine(engine, pipeline))
-        pipeline, runs = self._engines[engine, warnings]
-        return Runner(runs, pipeline, self.inputs_, self.labels_, trigger)
+    def _rule(self, changes: dict[str, Any]) -> Trigger:
+        return Trigger(**{**self.trigger.model_dump(), **changes})

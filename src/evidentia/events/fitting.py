@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import torch
@@ -18,8 +20,10 @@ from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead, OnsetWarning, WindowedHead
 from evidentia.events.inputs import Inputs, SoundInputs
+from evidentia.events.missing import completed, usual_numbers
 from evidentia.events.network import EventNetwork
-from evidentia.events.training import Examples
+from evidentia.events.training import EventTraining, Examples
+from evidentia.events.triggers import Trigger
 from evidentia.learning.seeding import seeded
 
 # Clips that a network sees at once, and the segments of each that it does.
@@ -41,6 +45,8 @@ class Tuning(Settings):
         decays: decays to choose from; that of the head if none.
         per_class: choose for each class; by default if there are 20 held-out events a class.
         warnings_per_minute: how many false warnings that something is beginning there may be.
+        max_delay: alarms later than this after the onset, in seconds, count as false; see `early_scores`.
+        early_collar: alarms up to this long before the onset, in seconds, count as hits.
     """
 
     false_alarms_per_minute: float | None = Field(None, ge=0)
@@ -50,6 +56,8 @@ class Tuning(Settings):
     decays: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     per_class: bool | None = None
     warnings_per_minute: float = Field(3.0, ge=0)
+    max_delay: float | None = Field(None, ge=0)
+    early_collar: float = Field(0.0, ge=0)
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -105,7 +113,7 @@ def cut(clips: Sequence[Clip], samples: int) -> list[Clip]:
                 for event in clip.events
                 if min(event.offset, end) - max(event.onset, begin) > 1e-6
             ]
-            pieces.append(Clip(part, clip.rate, tuple(inside), f"{clip.name} from {begin:g} s"))
+            pieces.append(Clip(part, clip.rate, tuple(inside), f"{clip.name} from {begin:g} s", clip.columns))
     return pieces
 
 
@@ -114,8 +122,29 @@ def pieces(clips: Sequence[Clip], inputs: Inputs, segments: int | None) -> list[
     return cut(clips, inputs.step * (segments or (160 if isinstance(inputs, SoundInputs) else 512)))
 
 
+def parted(
+    clips: Sequence[Clip], validation: Sequence[Clip] | None, inputs: Inputs, settings: EventTraining
+) -> tuple[list[Clip], list[Clip]]:
+    """What to train on and what to calibrate on, with missing numbers filled; a part is held out if there is none."""
+    usual = partial(usual_numbers, clips)
+    # Before anything is cut: a piece does not know the last good numbers of the one before it.
+    whole = completed(clips, usual)
+    if validation is not None:
+        return whole, completed(validation, usual)
+    return hold_out(whole if len(whole) > 1 else pieces(whole, inputs, settings.piece), settings.seed)
+
+
 def hold_out(clips: Sequence[Clip], seed: int) -> tuple[list[Clip], list[Clip]]:
-    """Four fifths of the clips to train on, one to calibrate on, drawn at random."""
+    """Four fifths of the clips to train on, one to calibrate on, drawn at random; whole clips, each in one of them.
+
+    Clips of one length are counted. Of clips that differ in length, a fifth of the length is held out as nearly as the
+    drawn order has it, and where clips allow both parts have an event of each class.
+
+    Example:
+        >>> clips = [Clip([0.0] * length, 10, name=str(length)) for length in (900, 10, 20, 30, 200)]
+        >>> [clip.name for clip in hold_out(clips, seed=0)[1]]
+        ['10', '20', '200']
+    """
     if len(clips) < 2:
         raise EvidentiaError(
             "a fifth of the clips is held out to calibrate on, which needs at least 2 of them (or one that is long "
@@ -123,16 +152,60 @@ def hold_out(clips: Sequence[Clip], seed: int) -> tuple[list[Clip], list[Clip]]:
         )
     with seeded(seed, -3):
         order = torch.randperm(len(clips)).tolist()
-    count = math.ceil(len(clips) / 5)
-    kept, held = sorted(order[count:]), sorted(order[:count])
-    return [clips[n] for n in kept], [clips[n] for n in held]
+    alike = len({len(clip.samples) for clip in clips}) == 1
+    held = set(order[: math.ceil(len(clips) / 5)] if alike else _fifth_by_length(clips, order))
+    return [clip for n, clip in enumerate(clips) if n not in held], [clips[n] for n in sorted(held)]
+
+
+def _fifth_by_length(clips: Sequence[Clip], order: Sequence[int]) -> set[int]:
+    """Clips of about a fifth of the length, the first that fit of a drawn order."""
+    sizes = [len(clip.samples) for clip in clips]
+    wanted, length, held = sum(sizes) / 5, 0, set[int]()
+    left = Counter(label for clip in clips for label in clip.labels)
+
+    def take(n: int, most: float) -> None:
+        """Hold out a clip that is short enough, if it leaves an event of each of its classes to train on."""
+        nonlocal length
+        if n not in held and sizes[n] <= most and all(left[label] > 1 for label in clips[n].labels):
+            held.add(n)
+            left.subtract(clips[n].labels)
+            length += sizes[n]
+
+    # The rarest first, for which there is least to choose from; up to twice the length for the sake of a class.
+    for label in sorted(left, key=lambda label: (left[label], label)):
+        having = [n for n in order if label in clips[n].labels]
+        for n in having:
+            if held.isdisjoint(having):
+                take(n, 2 * wanted - length)
+    # Then what a fifth has room for, and in the end whatever brings the length nearer to it.
+    for room in (1, 2):
+        for n in order:
+            take(n, room * (wanted - length))
+    return held or {min(order, key=lambda n: sizes[n])}
+
+
+def check_lengths(clips: Sequence[Clip], inputs: Inputs) -> None:
+    """Require a clip of at least one segment; among others, clips that are shorter count for nothing.
+
+    Example:
+        >>> check_lengths([Clip([0.0] * 800, 16_000, name="click.wav")], SoundInputs())
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: click.wav lasts 0.05 s and a segment 0.064 s, 1024 samples at ...
+    """
+    longest = max(clips, key=lambda clip: len(clip.samples))
+    if len(longest.samples) < inputs.step:
+        which = longest.name if len(clips) == 1 else f"the longest of {len(clips)} clips, {longest.name},"
+        raise EvidentiaError(
+            f"{which} lasts {longest.duration:g} s and a segment {inputs.seconds:g} s, {inputs.step} samples at "
+            f"{inputs.sample_rate:g} a second; nothing can be called in less than a segment: give longer clips, or "
+            "join short ones"
+        )
 
 
 def prepared(clips: Sequence[Clip], labels: Sequence[str], inputs: Inputs, weigh_onsets: bool) -> Examples:
     """Frames, truth and weights of clips; those shorter than a segment are left out."""
+    check_lengths(clips, inputs)
     long_enough = [clip for clip in clips if len(clip.samples) >= inputs.step]
-    if not long_enough:
-        raise EvidentiaError(f"every clip is shorter than a segment of {inputs.seconds:g} s; give longer ones")
     truth = event_truth(long_enough, labels, inputs.seconds, ignore_others=True)
     return Examples.of((inputs.frames(clip) for clip in long_enough), truth, inputs.segment, weigh_onsets)
 
@@ -159,9 +232,14 @@ def segment_beta(
 
 
 def tune(
-    head: FusionHead, parameters: SegmentBeta, truth: EventTruth, tuning: Tuning, unsettled: int = 0
+    head: FusionHead,
+    parameters: SegmentBeta,
+    truth: EventTruth,
+    tuning: Tuning,
+    trigger: Trigger,
+    unsettled: int = 0,
 ) -> tuple[Calibration, Calibration]:
-    """Calibrate a head to its target, and the head that warns to a rate of false warnings.
+    """Calibrate a head to its target, and the head that warns to a rate of false warnings, both for streams' trigger.
 
     Segments at the beginning of a stream in which the front end is not settled yet do not warn.
     """
@@ -172,6 +250,9 @@ def tune(
         "windows": tuning.windows if isinstance(head, WindowedHead) else (),
         "decays": tuning.decays if "decay" in type(head).model_fields else (),
         "per_class": enough if tuning.per_class is None else tuning.per_class,
+        "max_delay": tuning.max_delay,
+        "early_collar": tuning.early_collar,
+        "trigger": trigger,
     }
     alpha, beta = parameters.alpha, parameters.beta
     alarm = calibrate(head, alpha, beta, truth.any_class() if pooled else truth, **options)
@@ -183,6 +264,7 @@ def tune(
         false_alarms_per_minute=tuning.warnings_per_minute,
         windows=(1, 2, 4),
         per_class=False,
+        trigger=trigger,
     )
     return alarm, warning
 

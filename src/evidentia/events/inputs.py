@@ -21,6 +21,7 @@ from evidentia._support.settings import Settings
 from evidentia.events.chunks import Samples, series_samples, sound_samples
 from evidentia.events.clips import Clip
 from evidentia.events.front_end import LogMel
+from evidentia.events.missing import hold_last
 
 
 class Cleaned(NamedTuple):
@@ -180,6 +181,11 @@ class SoundInputs(Inputs):
             raise EvidentiaError(
                 f"{clip.name} has {clip.channels} channels and the detector takes sound of one; average them first"
             )
+        if clip.samples.ndim == 2 and bool(clip.samples.isnan().any()):
+            raise EvidentiaError(
+                f"{clip.name} is taken for sound and misses {int(clip.samples.isnan().sum())} samples; put 0 in their "
+                "place, or train with sound=False if they are a sensor's numbers"
+            )
 
     def frames(self, clip: Clip) -> Tensor:
         """Log-mel frames, causal unless `centred`."""
@@ -267,10 +273,7 @@ class SeriesInputs(Inputs):
         finite = block.isfinite()
         if bool(finite.all()):
             return Cleaned(block, None, None)
-        known = torch.cat([memory["last"].unsqueeze(1), torch.where(finite, block, 0)], dim=1)
-        steps = torch.arange(1, known.shape[1]).view(1, -1, 1)
-        latest = torch.where(finite, steps, 0).cummax(1).values
-        return Cleaned(known.gather(1, latest), (~finite).sum((1, 2)), None)
+        return Cleaned(hold_last(block, memory["last"]), (~finite).sum((1, 2)), None)
 
     def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """The samples are the frames."""

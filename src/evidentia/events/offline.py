@@ -1,15 +1,28 @@
-"""Detections of a whole clip at once, as a stream of it would give them."""
+"""Whole clips at once: what is thought of their segments, and detections as a stream would give them."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
+import torch
 
+from evidentia.events.alarms import alarms
 from evidentia.events.detections import Announcer, Detection, Fired
 from evidentia.events.fitting import SegmentBeta
 from evidentia.events.fusion import FusionHead
 from evidentia.events.triggers import Trigger
+from evidentia.opinions import BinomialOpinion
+from evidentia.prediction import Prediction
+
+
+def predictions(found: SegmentBeta, labels: tuple[str, ...]) -> list[Prediction]:
+    """The opinions of each clip before any fusion, with a row a segment."""
+    result = []
+    for alpha, beta, length in zip(found.alpha, found.beta, found.lengths.tolist(), strict=True):
+        opinion = BinomialOpinion.from_beta(alpha[:length], beta[:length])
+        result.append(Prediction(opinion.projected, opinion, task="multilabel", class_names=labels))
+    return result
 
 
 def detect_offline(
@@ -26,19 +39,16 @@ def detect_offline(
     """
     heads = [head] if warning is None else [head, warning]
     fusions = [each.fuse(found.alpha, found.beta) for each in heads]
-    calls = [each.calls(fusion)[0].numpy() for each, fusion in zip(heads, fusions, strict=True)]
-    memories = [trigger.start(part.shape[1]) for part in calls]
+    fired = [
+        alarms(each.calls(fusion), trigger, announcer.seconds)[0] for each, fusion in zip(heads, fusions, strict=True)
+    ]
     detections: list[Detection] = []
-    for number in range(int(found.lengths[0])):
-        numbers, fired = np.array([number]), []
-        for level, part in enumerate(calls):
-            now, memories[level] = trigger.fire(part[None, number], memories[level], numbers, announcer.seconds)
-            fired.append(now)
-        if any(now.any() for now in fired):
-            place = (slice(None), slice(number, number + 1))
-            opinions = [partial(fusion.opinion.__getitem__, place) for fusion in fusions]
-            news = Fired(fired[0], opinions[0], None, None, numbers)
-            if warning is not None:
-                news = news._replace(warnings=fired[1], segment_opinion=opinions[1])
-            detections += announcer.detections(news, 0)
+    for number in torch.cat(fired, 1).any(1).nonzero().flatten().tolist():
+        now = [part[None, number].numpy() for part in fired]
+        place = (slice(None), slice(number, number + 1))
+        opinions = [partial(fusion.opinion.__getitem__, place) for fusion in fusions]
+        news = Fired(now[0], opinions[0], None, None, np.array([number]))
+        if warning is not None:
+            news = news._replace(warnings=now[1], segment_opinion=opinions[1])
+        detections += announcer.detections(news, 0)
     return detections

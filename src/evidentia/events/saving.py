@@ -31,7 +31,9 @@ def save_detector(det: EventDetector, path: str | Path) -> None:
         "sound": det.sound,
         "settings": det.settings.model_dump(mode="json"),
         "tuning": det.tuning.model_dump(mode="json"),
+        "trigger": det.trigger.model_dump(mode="json"),
         "labels": list(det.labels_),
+        "columns": list(det.columns_),
         "inputs": det.inputs_.model_dump(mode="json"),
         "heads": [head.describe() for head in (det.head, det.head_, det.warning_)],
         "history": det.history_,
@@ -58,8 +60,11 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
             content.get("sound"),
             **content["settings"],
             **content["tuning"],
+            # Files of before have neither a trigger of their own nor the names of channels.
+            **content.get("trigger", {}),
         )
         det.labels_, det.inputs_ = tuple(content["labels"]), Inputs.from_dict(content["inputs"])
+        det.columns_ = tuple(content.get("columns", ()))
         trained = det._new_network()
         trained.load_state_dict(part_of(tensors, "network"))
         det.history_, det.calibration_ = content["history"], content["calibration"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,8 @@ import torch
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.annotations import parse_times, read_table
-from evidentia.events.clips import Clip, Event
+from evidentia.events.clips import Clip, Event, as_event
+from evidentia.events.series_table import column_names, even_rows, read_numbers
 
 _COLUMNS = ("label", "onset", "offset")
 _EVENTS = ".events.csv"
@@ -30,10 +30,16 @@ def read_series(
 ) -> Clip:
     r"""A clip of a multivariate series, one column of a CSV file a channel.
 
+    Numbers may be missing: empty cells, NaN and infinite numbers are NaN in the clip, and so are the samples that a gap
+    in the column of times leaves out, up to 1,000 of them. A detector holds the last good numbers over them.
+
     Args:
         path: a CSV file with a line of column names, then a line of numbers a sample.
-        events: a CSV file with the columns label, onset and offset, in seconds from the first sample; or the events.
-        rate: samples a second; without it the file must have a column of times in seconds, evenly spaced.
+        events: a CSV file with the columns label, onset and offset, or the events; in seconds on the clock of the
+            column of times, or from the first sample if `rate` is given. In the clip they count from the first sample;
+            one that is going on then begins with it.
+        rate: samples a second; without it the file must have a column of times in seconds, which may begin at any time
+            and must be evenly spaced but for gaps.
         time: the name of that column, which is no channel.
         columns: the channels to keep, in this order; all if None.
 
@@ -46,23 +52,49 @@ def read_series(
         ...     read_series(table, marks)
         Clip('pump': 2 s at 2 Hz, 2 channels, 1 events)
     """
+    table = read_columns(path, rate=rate, time=time, columns=columns)
+    given = _read_events(events) if isinstance(events, str | os.PathLike) else tuple(events)
+    found = [_on_clock(event, table.begin, f"{path}, column {time!r}") for event in given] if table.begin else given
+    return Clip(torch.from_numpy(table.samples), table.rate, tuple(found), Path(path).stem, table.columns)
+
+
+class Columns(NamedTuple):
+    """The channels of a CSV file, evenly spaced."""
+
+    samples: npt.NDArray[np.float32]
+    """Shape `(n, channels)`; NaN where a number is missing."""
+    rate: float
+    """Samples a second."""
+    begin: float
+    """The time of the first sample, in seconds; 0 without a column of times."""
+    columns: tuple[str, ...]
+    """The names of the channels."""
+
+
+def read_columns(
+    path: str | os.PathLike[str], *, rate: float | None = None, time: str = "time", columns: Sequence[str] | None = None
+) -> Columns:
+    """The samples in a CSV file; arguments are as for `read_series`."""
     file = Path(path)
-    names, values = _numbers(file)
+    names, values, lines = read_numbers(file)
+    begin, places = 0.0, np.arange(len(values))
     if rate is None:
         if time not in names:
             raise EvidentiaError(
                 f"{file} has no column {time!r} to take the rate from, only {', '.join(names)}; pass rate=, or time= "
                 "with the name of the column of times"
             )
-        rate = _rate(values[:, names.index(time)], file, time)
+        times = values[:, names.index(time)]
+        rate, places = even_rows(times, lines, file, time)
+        begin = float(times[0])
     kept = [name for name in names if name != time] if columns is None else list(columns)
     if unknown := [name for name in kept if name not in names]:
         raise EvidentiaError(f"{file} has no column {', '.join(unknown)}; it has {', '.join(names)}")
     if not kept:
         raise EvidentiaError(f"{file} has no channels besides the column of times")
-    found = _read_events(events) if isinstance(events, str | os.PathLike) else tuple(events)
-    channels = torch.from_numpy(values[:, [names.index(name) for name in kept]])
-    return Clip(channels, rate, found, file.stem)
+    samples = np.full((places[-1] + 1, len(kept)), np.nan, dtype=np.float32)
+    samples[places] = values[:, [names.index(name) for name in kept]]
+    return Columns(samples, rate, begin, tuple(kept))
 
 
 def load_series(
@@ -70,7 +102,8 @@ def load_series(
 ) -> list[Clip]:
     r"""Clips of a CSV file, or of all in a folder: samples in `NAME.csv`, their events in `NAME.events.csv` beside it.
 
-    A series without a file of events has none. All must have the same columns.
+    A series without a file of events has none. All must have the same columns, in whatever order; clips have that of
+    the first file.
 
     Args:
         path: the file of samples, or the folder.
@@ -93,73 +126,26 @@ def load_series(
     )
     if not files:
         raise FileNotFoundError(f"{given} holds no CSV file of samples")
-    clips, header = [], None
+    clips, header = [], column_names(files[0])
+    channels = [name for name in header if name != time]
     for file in files[:limit]:
         columns = column_names(file)
-        if columns != (header := header or columns):
+        if set(columns) != set(header):
             raise FileFormatError(f"{file} has the columns {', '.join(columns)}; {files[0]} has {', '.join(header)}")
         events = file.with_name(f"{file.stem}{_EVENTS}")
-        clips.append(read_series(file, events if events.exists() else (), rate=rate, time=time))
+        clips.append(read_series(file, events if events.exists() else (), rate=rate, time=time, columns=channels))
     return clips
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """The columns of a CSV file."""
-    return split_names(_text(Path(path)).partition("\n")[0])
-
-
-def split_names(line: str) -> list[str]:
-    """The names in the first line of a CSV file."""
-    return [name.strip().strip('"') for name in line.split(",")]
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not a text file in UTF-8 ({error})") from error
-
-
-def _numbers(path: Path) -> tuple[list[str], npt.NDArray[np.float64]]:
-    header, _, body = _text(path).partition("\n")
-    names = split_names(header)
-    if not body.strip():
-        raise FileFormatError(
-            f"{path} has no samples; it needs a line of column names, then a line of numbers a sample"
+def _on_clock(event: Event, begin: float, clock: str) -> Event:
+    """An event by a clock that shows `begin` at the first sample, in seconds from that."""
+    label, onset, offset = as_event(event, clock)
+    if offset <= begin:
+        raise EvidentiaError(
+            f"{clock}: {label!r} lasts from {onset:g} s to {offset:g} s, before the first sample, which is at "
+            f"{begin:g} s; give events by the same clock"
         )
-    if len(set(names)) != len(names) or not all(names):
-        raise FileFormatError(f"{path} must name every column, each differently, got {', '.join(names)[:200]}")
-    if all(is_number(name) for name in names):
-        raise FileFormatError(f"{path} must begin with a line of column names, got numbers: {', '.join(names)[:200]}")
-    try:
-        values: npt.NDArray[np.float64] = np.loadtxt(io.StringIO(body), delimiter=",", ndmin=2, comments=None)
-    except ValueError as error:
-        raise FileFormatError(f"{path} must hold numbers only below its column names: {error}") from error
-    if values.shape[1] != len(names):
-        raise FileFormatError(f"{path} names {len(names)} columns and has {values.shape[1]}")
-    if not np.isfinite(values).all():
-        row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(values)))
-        raise FileFormatError(
-            f"line {row + 2} of {path} has no finite number in column {names[column]!r}; fill gaps before training"
-        )
-    return names, values
-
-
-def _rate(times: npt.NDArray[np.float64], path: Path, column: str) -> float:
-    steps = np.diff(times)
-    if len(steps) == 0:
-        raise EvidentiaError(f"{path} has a single sample; pass rate=")
-    step = float(np.median(steps))
-    if step <= 0 or float(np.abs(steps - step).max()) > 0.01 * step:
-        row = int(np.abs(steps - step).argmax())
-        raise FileFormatError(
-            f"column {column!r} of {path} must rise evenly; most steps are {step:g} s, but that from line {row + 2} to "
-            f"{row + 3} is {steps[row]:g} s; resample the series, or pass rate="
-        )
-    # The mean over all steps, because written times are rounded.
-    return len(steps) / float(times[-1] - times[0])
+    return Event(label, max(0.0, onset - begin), offset - begin)
 
 
 def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
@@ -172,11 +158,3 @@ def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
             raise FileFormatError(f"line {line} of {path} must have a label, an onset and an offset, got {row}")
         events.append(Event(row[0], *parse_times(row[1], row[2], f"line {line} of {path}")))
     return tuple(events)
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number, infinity with it."""
-    try:
-        return not math.isnan(float(text))
-    except ValueError:
-        return False

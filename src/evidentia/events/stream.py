@@ -92,11 +92,7 @@ class DetectorStream:
         """
         if rate is not None:
             self._check_rate(rate)
-        if samples is None:
-            return self._gap(seconds)
-        if seconds is not None:
-            raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
-        return push_many([self], [samples])[0]
+        return push_many([self], [samples], seconds=[seconds])[0]
 
     @property
     def time(self) -> float:
@@ -159,7 +155,15 @@ class DetectorStream:
                 "clips of its rate"
             )
 
-    def _gap(self, seconds: float | None) -> list[Detection]:
+    def _next(self, samples: Any, seconds: float | None) -> _Place:
+        """Where the stream is with more samples waiting, or after a gap."""
+        if samples is None:
+            return self._after_gap(seconds)
+        if seconds is not None:
+            raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
+        return _after(self._place, self.runner.inputs.as_samples(samples))
+
+    def _after_gap(self, seconds: float | None) -> _Place:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:
             raise EvidentiaError(f"a gap needs its length, push(None, seconds=...), of at least 0, got {seconds!r}")
         inputs = self.runner.inputs
@@ -167,15 +171,14 @@ class DetectorStream:
         # A series goes on with its last good numbers, sound with silence.
         filling = np.nan if inputs.sample_shape else 0.0
         if seconds <= self.longest_gap:
-            return self.push(np.full((missing, *inputs.sample_shape), filling, dtype=np.float32))
+            return _after(self._place, np.full((missing, *inputs.sample_shape), filling, dtype=np.float32))
         number, rest = divmod(self._position + missing, inputs.step)
         before, fresh = self._place.memory.select([self._place.row]), self.runner.begin()
         last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
         clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
         held = self._last_good(before) if inputs.sample_shape else fresh.inputs
         memory = Memory(held, fresh.kept, {**fresh.triggers, **last}, clock)
-        self._place = _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32))
-        return []
+        return _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32))
 
     def _last_good(self, memory: Memory) -> Tensors:
         """What a series remembers of its numbers, those that wait for their segment included."""
@@ -185,20 +188,28 @@ class DetectorStream:
         return inputs.advance(inputs.clean(block, memory.inputs).block, memory.inputs)[1]
 
 
-def push_many(streams: Sequence[DetectorStream], chunks: Sequence[Any]) -> list[list[Detection]]:
+def push_many(
+    streams: Sequence[DetectorStream], chunks: Sequence[Any], *, seconds: Sequence[float | None] | None = None
+) -> list[list[Detection]]:
     """Take the next samples of many streams, whatever their ages, in batches as large as there are streams.
 
     It costs least if the same streams come in the same order every time: their memories then stay together.
 
     Args:
         streams: streams of one detector, opened with the same engine and trigger.
-        chunks: the next samples of each, of any lengths.
+        chunks: the next samples of each, of any lengths; None for a gap.
+        seconds: how long the gap of each is, None for those that have samples; may be left out if none has a gap.
 
     Returns:
         The detections of each stream.
     """
     if len(streams) != len(chunks):
         raise EvidentiaError(f"every stream needs a chunk, got {len(streams)} streams and {len(chunks)} chunks")
+    gaps = [None] * len(streams) if seconds is None else list(seconds)
+    if len(gaps) != len(streams):
+        raise EvidentiaError(
+            f"seconds must have the length of a gap, or None, for each of {len(streams)} streams, got {len(gaps)}"
+        )
     if len({id(stream) for stream in streams}) < len(streams):
         raise EvidentiaError("a stream was given twice; give it once, with all its samples in one chunk")
     if any(stream.runner is not streams[0].runner for stream in streams):
@@ -209,8 +220,7 @@ def push_many(streams: Sequence[DetectorStream], chunks: Sequence[Any]) -> list[
         return []
     runner = streams[0].runner
     # Streams move on at the very end: whatever happens before leaves them as they were.
-    news = [runner.inputs.as_samples(chunk) for chunk in chunks]
-    places = [_after(stream._place, new) for stream, new in zip(streams, news, strict=True)]
+    places = [stream._next(chunk, gap) for stream, chunk, gap in zip(streams, chunks, gaps, strict=True)]
     found: list[list[Detection]] = [[] for _ in streams]
     step = runner.inputs.step
     while ready := [number for number, place in enumerate(places) if len(place.waiting) >= step]:

@@ -1,0 +1,40 @@
+"""What a detector keeps ready for its streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evidentia.events.onnx import make_engine
+from evidentia.events.pipeline import Engine, Pipeline
+from evidentia.events.runner import Runner
+from evidentia.events.triggers import Trigger
+
+if TYPE_CHECKING:
+    from evidentia.events.estimator import EventDetector
+
+
+class Runners:
+    """The runners of one trained detector, each made when a stream first asks for it.
+
+    Streams that are opened alike share a runner, by which `push_many` can take them in one batch; an engine is made
+    once for all triggers, because ONNX Runtime takes its time to start.
+    """
+
+    def __init__(self) -> None:
+        self._runners: dict[tuple[str, bool, Trigger], Runner] = {}
+        self._engines: dict[tuple[str, bool], tuple[Pipeline, Engine]] = {}
+
+    def get(self, det: EventDetector, engine: str, warnings: bool, trigger: Trigger) -> Runner:
+        """The runner with an engine by name, with or without warnings, and a trigger."""
+        key = (engine, warnings, trigger)
+        if key not in self._runners:
+            pipeline, runs = self._engine(det, engine, warnings)
+            self._runners[key] = Runner(runs, pipeline, det.inputs_, det.labels_, trigger)
+        return self._runners[key]
+
+    def _engine(self, det: EventDetector, engine: str, warnings: bool) -> tuple[Pipeline, Engine]:
+        if (engine, warnings) not in self._engines:
+            heads = [det.head_, det.warning_] if warnings else [det.head_]
+            pipeline = Pipeline(det.network_, heads, det.settings.loss, det.settings.activation)
+            self._engines[engine, warnings] = (pipeline, make_engine(engine, pipeline))
+        return self._engines[engine, warnings]

@@ -1,0 +1,56 @@
+"""How a detector does on whole clips: the scores of its alarms, and what they cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from evidentia.evaluation import EarlyScores, early_scores
+from evidentia.events.alarms import alarms
+from evidentia.events.clips import Clip
+from evidentia.events.fitting import check_lengths
+from evidentia.events.triggers import Trigger
+
+if TYPE_CHECKING:
+    from evidentia.events.estimator import EventDetector
+
+
+@dataclass(frozen=True, eq=False)
+class DetectorScores(EarlyScores):
+    """Early scores of a detector's alarms, with the processor time that it took to give them.
+
+    Attributes:
+        inference_time: processor seconds a second of input, of all cores together, from samples to alarms. Whole clips
+            go through the network in batches; `benchmarks/events.py` measures streams.
+    """
+
+    inference_time: float
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of all classes together, and the inference time, ready for JSON; None for NaN."""
+        return {**super().summary(), "inference_time": self.inference_time}
+
+
+def score_detector(
+    det: EventDetector, clips: Sequence[Clip], trigger: Trigger, options: Mapping[str, Any]
+) -> DetectorScores:
+    """Early scores of the alarms that streams of clips would give.
+
+    Args:
+        det: the detector.
+        clips: the clips.
+        trigger: of the streams.
+        options: of `early_scores`.
+    """
+    check_lengths(clips, det.inputs_)
+    truth = det.truth(clips)
+    pooled = det.head_.outputs(truth.num_classes) < truth.num_classes
+    begin = time.process_time()
+    found = det.beta(clips)
+    given = alarms(det.head_.calls(det.head_.fuse(found.alpha, found.beta)), trigger, truth.segment)
+    spent = time.process_time() - begin
+    scores = early_scores(given, truth.any_class() if pooled else truth, **options)
+    counted = {field.name: getattr(scores, field.name) for field in fields(scores)}
+    return DetectorScores(**counted, inference_time=spent / (60 * truth.minutes))

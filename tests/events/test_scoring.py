@@ -1,0 +1,163 @@
+"""Scores and thresholds are of the alarms that a stream with the same trigger gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from evidentia import EvidentiaError
+from evidentia._support.files import load_tensors, save_tensors
+from evidentia.evaluation import EventTruth, early_curve, early_scores
+from evidentia.events import Clip, EventDetector, PhaseI, SeriesInputs, SoundInputs, Trigger, calibrate, synthetic_clips
+from evidentia.events.alarms import alarms, false_alarms, sustained
+from evidentia.events.fitting import check_lengths
+from evidentia.events.inputs import Inputs
+
+RULES: list[dict[str, Any]] = [
+    {},
+    {"refractory": 0.0},
+    {"needed": 2, "of": 3},
+    {"needed": 3, "of": 8, "refractory": 0.4},
+]
+
+
+@pytest.fixture(scope="module")
+def clips(sound: Tensor) -> list[Clip]:
+    events = [("class 0", 0.3, 0.9), ("class 1", 0.5, 1.6), ("class 0", 1.9, 2.6), ("class 2", 2.0, 2.9)]
+    return [Clip(sound, 16_000, events), Clip(sound.flip(0), 16_000, events[:2]), Clip(sound[:20_000], 16_000)]
+
+
+@pytest.mark.parametrize("head", ["wbc", "umss"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_scores_are_those_of_the_alarms_of_streams(
+    detector: Callable[..., EventDetector], clips: list[Clip], head: str, rule: dict[str, Any]
+) -> None:
+    det = detector(head=head)
+    truth = det.truth(clips)
+    if det.head_.outputs(3) == 1:
+        truth = truth.any_class()
+    given = torch.zeros(len(clips), int(truth.lengths.max()), truth.num_classes, dtype=torch.bool)
+    for row, clip in enumerate(clips):
+        for detection in det.stream(warnings=False, **rule).push(clip.samples):
+            given[row, detection.segment, 0 if truth.num_classes == 1 else det.labels_.index(detection.label)] = True
+    assert given.any()
+    for by, collar in product(("clip", "event"), (0.0, 0.2)):
+        options: dict[str, Any] = {"by": by, "early_collar": collar, "max_delay": 0.7}
+        expected = early_scores(given, truth, **options).summary()
+        found = det.evaluate(clips, **options, **rule).summary()
+        assert 0 < found.pop("inference_time") < math.inf
+        assert found == expected
+
+
+def test_the_first_call_is_the_first_alarm_of_the_default(
+    detector: Callable[..., EventDetector], clips: list[Clip]
+) -> None:
+    det = detector()
+    found = det.beta(clips)
+    calls = det.head_.calls(det.head_.fuse(found.alpha, found.beta))
+    expected = early_scores(calls, det.truth(clips))
+    scores = det.evaluate(clips)
+    assert torch.equal(scores.true_positives, expected.true_positives)
+    assert torch.equal(scores.false_positives, expected.false_positives)
+    assert (scores.delay, scores.macro_f1) == (expected.delay, expected.macro_f1)
+    assert (
+        det.evaluate(clips, by="event").false_alarms_per_minute
+        < early_scores(calls, det.truth(clips), by="event").false_alarms_per_minute
+    )
+
+
+def world(seed: int) -> tuple[Tensor, Tensor, EventTruth]:
+    generator = torch.Generator().manual_seed(seed)
+    active = torch.zeros(30, 60, 2)
+    for row, k in product(range(30), range(2)):
+        if torch.rand(1, generator=generator) < 0.6:
+            first = int(torch.randint(5, 45, (1,), generator=generator))
+            active[row, first : first + 12, k] = 1
+    alpha = 1 + torch.exp(2 * active + 1.5 * torch.randn(active.shape, generator=generator))
+    beta = 1 + torch.exp(1 + 1.5 * torch.randn(active.shape, generator=generator))
+    return alpha, beta, EventTruth.from_activity(active)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_curves_over_sustained_scores_count_the_alarms(rule: dict[str, Any]) -> None:
+    alpha, beta, truth = world(1)
+    trigger = Trigger(**rule)
+    score = PhaseI().fuse(alpha, beta).score
+    levels = score[score.isfinite()].quantile(torch.tensor([0.05, 0.5, 0.8, 0.9, 0.97])).unsqueeze(-1).expand(-1, 2)
+    curve = early_curve(sustained(score, trigger), truth, levels)
+    false = false_alarms(sustained(score, trigger), truth, levels, refractory=trigger.refractory)
+    for q, level in enumerate(levels):
+        given = alarms(score > level, trigger, truth.segment)
+        expected = early_scores(given, truth)
+        assert curve.f1[q].tolist() == expected.f1.tolist()
+        assert float(curve.delay[q]) == pytest.approx(expected.delay, nan_ok=True)
+        assert torch.equal(false[q], (given & ~truth.activity()).sum((0, 1)))
+    assert curve.true_positives.amax() > 5
+
+
+def test_thresholds_are_calibrated_for_the_trigger() -> None:
+    alpha, beta, truth = world(2)
+    strict = Trigger(needed=3, of=4)
+    best = {
+        name: calibrate(PhaseI(), alpha, beta, truth, per_class=False, trigger=trigger)
+        for name, trigger in (("plain", Trigger()), ("strict", strict))
+    }
+
+    def strictly(head: PhaseI) -> float:
+        return early_scores(alarms(head.calls(head.fuse(alpha, beta)), strict, truth.segment), truth).macro_f1
+
+    # Three of four segments must be called, so that each may be called the more readily.
+    assert best["strict"].head.threshold < best["plain"].head.threshold
+    assert strictly(best["strict"].head) == best["strict"].scores.macro_f1 > strictly(best["plain"].head)
+
+
+def test_a_detector_keeps_the_trigger_that_it_was_calibrated_for(clips: list[Clip], tmp_path: Path) -> None:
+    det = EventDetector(epochs=1, preset=None, progress=False, needed=2, of=3, max_delay=2.0).fit(
+        synthetic_clips(6, seed=1, duration=3.0)
+    )
+    det.save(tmp_path / "detector")
+    again = EventDetector.load(tmp_path / "detector")
+    assert again.trigger == Trigger(needed=2, of=3)
+    assert again.stream().runner.trigger == again.trigger
+    assert again.stream(refractory=0.2).runner.trigger == Trigger(needed=2, of=3, refractory=0.2)
+    assert again.tuning.max_delay == 2.0
+    with pytest.raises(EvidentiaError, match="3 of 2"):
+        EventDetector(needed=3, of=2)
+    # Files that were written before detectors had a trigger, and names of channels.
+    tensors, content = load_tensors(tmp_path / "detector", "event detector")
+    older = {name: part for name, part in content.items() if name not in ("trigger", "columns")}
+    older["tuning"] = {n: v for n, v in content["tuning"].items() if n not in ("max_delay", "early_collar")}
+    save_tensors(tmp_path / "older", "event detector", tensors, older)
+    old = EventDetector.load(tmp_path / "older")
+    assert (old.trigger, old.columns_, old.tuning.early_collar) == (Trigger(), (), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "clip"),
+    [
+        (SoundInputs(), Clip([0.0] * 400, 16_000, name="tick")),
+        (SeriesInputs(rate=10.0, channels=1, segment=4), Clip([0.0] * 3, 10.0, name="tick")),
+    ],
+)
+def test_clips_shorter_than_a_segment_are_told_with_both_lengths(inputs: Inputs, clip: Clip) -> None:
+    lengths = (
+        rf"tick.* lasts {clip.duration:g} s and a segment {inputs.seconds:g} s, {inputs.step} samples.*longer clips"
+    )
+    with pytest.raises(EvidentiaError, match=lengths):
+        check_lengths([clip], inputs)
+    with pytest.raises(EvidentiaError, match=f"the longest of 2 clips, {lengths}"):
+        check_lengths([clip, clip], inputs)
+
+
+def test_evaluation_tells_clips_that_are_too_short(detector: Callable[..., EventDetector], sound: Tensor) -> None:
+    det = detector()
+    with pytest.raises(EvidentiaError, match=r"tick lasts 0\.025 s and a segment 0\.064 s"):
+        det.evaluate([Clip(sound[:400], 16_000, name="tick")])
+    assert det.evaluate([Clip(sound[:400], 16_000), Clip(sound, 16_000)]).false_alarms_per_minute > 0
