@@ -243,4 +243,36 @@ VALIDATION_SIZE = Study(
     },
 )
 
-STUDIES = (MNIST, MNIST_CONTROLS, MNIST_CLEAN, CIFAR10, CIFAR10_CONTROLS, CIFAR100, SVHN, CLUSTERS, VALIDATION_SIZE)
+_POOLS = {
+    "mnist": ("fashion", "emnist", "mean", "mixed"),
+    "digits": ("letters", "held-out"),
+    "cifar10": ("svhn", "held-out"),
+    "svhn": ("held-out",),
+}
+
+# Its weights follow from the samples alone, so a single update of the network is as good as a training.
+FOUND = Study(
+    name="semisup-found",
+    title="What ours finds in a pool before training: OOD of every kind, and classes that were held out",
+    job="semisup",
+    fixed={"robust": "uncertainty", "updates": 1},
+    axes={
+        "pool": {f"{data}, {ood}": {"data": data, "ood": ood} for data, kinds in _POOLS.items() for ood in kinds},
+        "ratio": RATIOS,
+    },
+    metrics=["ood_auroc", "w_in", "w_ood"],
+    presets={"quick": Preset(seeds=3, keep={"ratio": ["50"]}), "full": Preset(seeds=5)},
+)
+
+STUDIES = (
+    MNIST,
+    MNIST_CONTROLS,
+    MNIST_CLEAN,
+    CIFAR10,
+    CIFAR10_CONTROLS,
+    CIFAR100,
+    SVHN,
+    CLUSTERS,
+    VALIDATION_SIZE,
+    FOUND,
+)
