@@ -139,6 +139,8 @@ def test_a_clean_pool() -> None:
         (["two-moons", "--robust", "none", "--scope", "full"], "'none' has no setting 'scope'"),
         (["two-moons", "--uncertainty", "guess"], "no uncertainty of the pool named 'guess'"),
         (["two-moons", "--norm", "frozen", "--passes", "concat"], "needs passes 'separate'"),
+        (["mnist", "--robust", "meta", "--norm", "batch", "--set", "joint=true"], "take norm='weighted'"),
+        (["mnist", "--robust", "ift", "--norm", "frozen", "--set", "joint=true"], "take norm='weighted'"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence_before_anything_is_read(

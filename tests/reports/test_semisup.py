@@ -208,6 +208,12 @@ def test_the_truth_is_told_where_it_is_known() -> None:
     assert legend(figure)[2:] == ["in distribution", "out of distribution (OOD)"]
 
 
+def test_a_pool_that_was_not_used_is_not_said_to_be_kept() -> None:
+    pool = review(50, weights=torch.ones(50), is_ood=torch.arange(50) < 20, used=False)
+    title = pool_picture(pool, torch.randn(50, 2), title="pets")._suptitle.get_text()
+    assert title == "pets: none of the 50 samples were used in training"
+
+
 def test_a_clean_pool_has_no_ood_to_be_told_of() -> None:
     figure = pool_picture(review(50, is_ood=torch.zeros(50, dtype=torch.bool)), torch.randn(50, 2))
     assert "OOD" not in figure._suptitle.get_text()

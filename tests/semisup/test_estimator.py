@@ -18,9 +18,12 @@ from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import (
     OBJECTIVES,
     ByUncertainty,
+    ImplicitDifferentiation,
     LabeledAgainstUnlabeled,
+    Meta,
     SemiSupervisedClassifier,
     SemiSupervisedData,
+    WeightedBatchNorm1d,
     load_pool,
     two_moons,
 )
@@ -269,6 +272,113 @@ def test_unknown_names_are_told() -> None:
 def test_a_loss_that_diverges_is_told(data: SemiSupervisedData) -> None:
     with pytest.raises(EvidentiaError, match="lower the learning rate"):
         SemiSupervisedClassifier("pi-model", "none", norm="none", learning_rate=1e30, **QUICK).fit(data)
+
+
+@pytest.mark.filterwarnings("ignore:the labeled samples have values of size")
+@pytest.mark.parametrize("norm", ["batch", "weighted"])
+def test_samples_that_are_too_large_are_told_in_the_first_block(
+    norm: str, data: SemiSupervisedData, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    clf = SemiSupervisedClassifier("pi-model", "none", norm=norm, log=log, **QUICK)
+    with pytest.raises(EvidentiaError, match=r"running statistics .* became infinite by update 10: .*standardise=True"):
+        clf.fit((data.x_labeled * 1e30, data.y_labeled), data.x_unlabeled * 1e30)
+    assert not log.read_text()
+
+
+def test_a_buffer_that_is_infinite_on_purpose_is_left_alone(data: SemiSupervisedData) -> None:
+    network = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    network.register_buffer("mask", torch.full((2,), -torch.inf))
+    SemiSupervisedClassifier("pi-model", "none", network, **QUICK).fit(data)
+
+
+def test_a_sample_of_the_pool_that_the_network_says_nothing_of_is_told(data: SemiSupervisedData) -> None:
+    class Overflowing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(2, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(x**3)
+
+    pool, is_ood = data.x_unlabeled.clone(), torch.zeros(len(data.x_unlabeled), dtype=torch.bool)
+    pool[0], is_ood[0] = 1e30, True
+    clf = SemiSupervisedClassifier("pi-model", "oracle", Overflowing(), norm="none", passes="separate", **QUICK)
+    with pytest.raises(EvidentiaError, match=r"says of 1 of 400 samples of the pool is not finite.*too large"):
+        clf.fit((data.x_labeled, data.y_labeled), pool, is_ood=is_ood)
+    assert bool(clf.predict(data.x_test).probs.isfinite().all())
+
+
+@pytest.mark.parametrize("norm", ["batch", "frozen"])
+@pytest.mark.parametrize("kind", [Meta, ImplicitDifferentiation])
+def test_joint_without_weighted_batch_norm_is_told_before_the_pool_is_looked_at(
+    kind: Any, norm: str, data: SemiSupervisedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kind, "start", lambda *_: pytest.fail("it is too late to tell"))
+    with pytest.raises(EvidentiaError, match=rf"{kind.__name__}\(joint=True\) .*norm='{norm}'.*take norm='weighted'"):
+        SemiSupervisedClassifier("pi-model", kind(joint=True), norm=norm, **QUICK).fit(data)
+
+
+def test_joint_goes_with_networks_whose_batch_norms_take_weights_or_that_have_none(data: SemiSupervisedData) -> None:
+    plain = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    weighing = nn.Sequential(nn.Linear(2, 8), WeightedBatchNorm1d(8), nn.Linear(8, 2))
+    for network, norm in ((plain, "batch"), (weighing, "batch"), (None, "weighted"), (None, "none")):
+        SemiSupervisedClassifier("pi-model", Meta(joint=True), network, norm=norm, **QUICK).fit(data)
+
+
+def test_the_review_says_if_the_pool_was_not_used(data: SemiSupervisedData) -> None:
+    used, unused = (
+        SemiSupervisedClassifier("pi-model", robust, **QUICK).fit(data) for robust in ("none", "supervised")
+    )
+    assert "400 kept" in repr(used.review())
+    assert "400 samples, none of which were used" in repr(unused.review())
+
+
+def test_score_is_the_accuracy_by_number_or_by_name(data: SemiSupervisedData, tmp_path: Path) -> None:
+    clf = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((data.x_labeled, data.y_labeled), data.x_unlabeled)
+    assert clf.score(data.x_test, data.y_test) == accuracy(clf, data)
+    assert clf.score(data.x_test.numpy(), data.y_test.tolist(), batch_size=7) == accuracy(clf, data)
+    names = [("moon", "sun")[label] for label in data.y_labeled.tolist()]
+    named = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((data.x_labeled, names), data.x_unlabeled)
+    true = [("moon", "sun")[label] for label in data.y_test.tolist()]
+    named.save(tmp_path / "clf.safetensors")
+    for each in (named, SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")):
+        assert each.score(data.x_test, true) == each.score(data.x_test, data.y_test) == accuracy(clf, data)
+        # A part of the classes must not be numbered anew.
+        suns = data.y_test == 1
+        right = float((each.predict(data.x_test[suns]).labels == 1).double().mean())
+        assert each.score(data.x_test[suns], ["sun"] * int(suns.sum())) == right
+    cases: list[tuple[SemiSupervisedClassifier, Any, str]] = [
+        (clf, true, "trained on classes by number"),
+        (named, ["star"] * len(true), "hold 'star', which is none of the classes.*moon, sun"),
+        (clf, data.y_test + 1, "hold 2, .* from 0 to 1"),
+        (clf, data.y_test - 1, "hold -1, .* from 0 to 1"),
+        (clf, data.y_test[:-1], "1000 samples and 999 true classes"),
+        (SemiSupervisedClassifier(), data.y_test, "not trained yet"),
+    ]
+    for each, given, message in cases:
+        with pytest.raises(EvidentiaError, match=message):
+            each.score(data.x_test, given)
+
+
+def test_it_shows_what_differs_from_the_defaults(data: SemiSupervisedData, tmp_path: Path) -> None:
+    assert repr(SemiSupervisedClassifier()) == "SemiSupervisedClassifier(FixMatch(), robust=ByUncertainty())"
+    clf = SemiSupervisedClassifier(
+        "vat", Meta(scope="full"), nn.Linear(2, 2), device="cpu", standardise=True, norm="none", seed=3, log="a.jsonl"
+    )
+    assert repr(clf) == (
+        "SemiSupervisedClassifier(VAT(), robust=Meta(scope='full'), network=Linear(...), device='cpu', "
+        "standardise=True, norm='none', seed=3, log='a.jsonl')"
+    )
+
+    class Own(type(OBJECTIVES["vat"]())):  # type: ignore[misc]
+        pass
+
+    clf = SemiSupervisedClassifier(Own(), "none", augmentation=(torch.clone, torch.clone), **QUICK).fit(data)
+    clf.save(tmp_path / "clf.safetensors")
+    shown = repr(SemiSupervisedClassifier.load(tmp_path / "clf.safetensors"))
+    assert "Own(weight=" in shown
+    assert "robust=NotRobust(), network='mlp', augmentation=Augmentation(weak=" in shown
 
 
 def test_a_pool_that_is_all_thrown_out_is_told(data: SemiSupervisedData) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
@@ -104,12 +105,31 @@ def test_what_cannot_be_predicted_is_told(vectors: tuple[SemiSupervisedClassifie
         (Samples([{"image": x[0]}]), "must be a tensor or an array, got dict"),
         ("abc", "must be a tensor or an array, got str"),
         (torch.utils.data.DataLoader(TensorDataset(x)), "DataLoader"),
+        (csr_matrix(x.numpy()), r"must be dense, got a sparse csr_matrix; give x\.toarray\(\)"),
+        (x.to_sparse(), r"must be dense, got a sparse Tensor; give x\.to_dense\(\)"),
+        ((row for row in x), r"all there at once, got a generator; give np\.stack\(list\(x\)\)"),
+        (map(abs, x), r"got a map; give np\.stack\(list\(x\)\)"),
     ]
     for given, message in cases:
         with pytest.raises(EvidentiaError, match=message):
             clf.predict(given)
-    with pytest.raises(EvidentiaError, match="batch_size must be at least 1"):
-        clf.predict(x, batch_size=0)
+    for size in (0, -1, 2.5, "10", None):
+        with pytest.raises(EvidentiaError, match=f"batch_size must be a whole number of at least 1, got {size!r}"):
+            clf.predict(x, batch_size=size)  # type: ignore[arg-type]
+    assert torch.equal(clf.predict(x, batch_size=np.int64(7)).probs, clf.predict(x, batch_size=7).probs)
+
+
+@pytest.mark.parametrize("standardise", ["yes", 1, None])
+def test_a_choice_that_is_none_is_told(standardise: Any) -> None:
+    with pytest.raises(EvidentiaError, match=f"standardise must be True or False, got {standardise!r}"):
+        SemiSupervisedClassifier(standardise=standardise)
+    assert SemiSupervisedClassifier(standardise=np.bool_(True)).standardise is True  # type: ignore[arg-type]
+
+
+def test_samples_without_features_are_told(vectors: tuple[SemiSupervisedClassifier, Tensor]) -> None:
+    _, x = vectors
+    with pytest.raises(EvidentiaError, match=r"samples of x_labeled have no features: they are of shape \(0,\)"):
+        SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((x[:8, :0], Y), x[:, :0])
 
 
 @pytest.mark.parametrize("shape", [(16, 16, 3), (16, 20, 1), (28, 28, 4)])

@@ -64,6 +64,64 @@ def test_numbers_are_numbers_whatever_holds_them() -> None:
         assert from_arrays((X[:4], classes), X).y_labeled.tolist() == [1, 0, 1, 0]
 
 
+def test_whole_numbers_may_be_of_a_floating_dtype() -> None:
+    for classes in ([1.0, 0.0, 1, 0], np.array([1.0, 0, 1, 0], dtype=np.float32), torch.tensor([1.0, 0, 1, 0])):
+        data = from_arrays((X[:4], classes), X)
+        assert (data.y_labeled.dtype, data.y_labeled.tolist()) == (torch.int64, [1, 0, 1, 0])
+
+
+def test_names_of_classes_may_be_anything_with_a_name(tmp_path: Path) -> None:
+    assert from_arrays((X[:4], [1, 0, 1, 0]), X, class_names=None).class_names == ()
+    assert from_arrays((X[:4], NAMES), X, class_names=None).class_names == ("cat", "dog")
+    clf = SemiSupervisedClassifier("pi-model", "none", **QUICK)
+    clf.fit((X[:4], [1, 0, 1, 0]), X, class_names=np.array([3, 5]))
+    assert clf.class_names == ("3", "5")
+    clf.save(tmp_path / "clf.safetensors")
+    assert SemiSupervisedClassifier.load(tmp_path / "clf.safetensors").class_names == ("3", "5")
+    by_name = from_arrays((X[:4], NAMES), X, class_names=(name for name in ("dog", "cat")))
+    assert (by_name.class_names, by_name.y_labeled.tolist()) == (("dog", "cat"), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("class_names", ["ab", {"a", "b"}, 5])
+def test_names_of_classes_without_an_order_are_told(class_names: Any) -> None:
+    with pytest.raises(EvidentiaError, match="class_names must be a list of names in the order of the classes, got "):
+        from_arrays((X[:4], [0, 1, 0, 1]), X, class_names=class_names)
+
+
+@pytest.mark.parametrize(
+    ("classes", "options", "message"),
+    [
+        ([0, 10**11] * 2, {}, r"class 1, 2, .* of 100000000001 classes have none; .* are names: give \[str\(label\)"),
+        ([0, 2**62] * 2, {}, r"are names: give \[str\(label\) for label in y\]"),
+        ([0, 10**30] * 2, {}, "numbers past 64 bits"),
+        (
+            [0, 1, -1, -1],
+            {},
+            "from -1 to 1; -1 is the usual mark of samples without a label: move these rows to the pool",
+        ),
+        ([0, 0, -1, -1], {}, "move these rows to the pool"),
+        ([-1, 1, -1, 1], {}, r"if the two classes are -1 and 1, give \(y \+ 1\) // 2"),
+        ([1, 2, 1, 2], {}, "class 0 of 3 classes has none; labels seem to begin at 1: give y - 1"),
+        ([1, 2, 1, 2], {"num_classes": 2}, "from 1 to 2; labels seem to begin at 1: give y - 1"),
+        ([0, 1, 2, 7], {"num_classes": 3}, "from 0 to 7; number the classes from 0, or give the right num_classes"),
+        ([0, 0, 0, 0], {}, "class 1 of 2 classes has none"),
+        ([0.0, 0.5, 1.0, 1.0], {}, r"must be whole numbers or names, got 0\.5 among them"),
+        ([0.0, float("nan"), 1.0, 1.0], {}, "got nan among them .*move rows without a label to the pool"),
+        ([0.0, 1e30, 1.0, 1.0], {}, r"must be whole numbers or names, got 1e\+30"),
+        (np.eye(2)[[0, 1, 0, 1]], {}, r"one a sample, .*\(4, 2\); this looks one-hot: give y\.argmax\(1\)"),
+        (torch.eye(2)[[0, 1, 0, 1]], {}, r"one a sample, .*\(4, 2\); this looks one-hot: give y\.argmax\(1\)"),
+        ([[0, 1], [1, 0], [0, 1], [1, 0]], {}, r"this looks one-hot: give y\.argmax\(1\)"),
+        (np.ones((4, 2)), {}, r"of shape \(4, 2\); give one column"),
+        ((label for label in [0, 1, 0, 1]), {}, "got a generator"),
+        ([0, 1, 0, 1], {"class_names": ["a", "a"]}, "class_names must differ, got a more than once"),
+        ([0, 1, 0, 1], {"class_names": ["a", "b", "c"]}, r"2 classes and 3 class_names \(a, b, c\); give one name"),
+    ],
+)
+def test_the_usual_causes_of_wrong_labels_are_told(classes: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvidentiaError, match=message):
+        from_arrays((X[:4], classes), X, **options)
+
+
 @pytest.mark.parametrize(
     ("labeled", "options", "message"),
     [

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.learning import WeightedBatchNorm1d
-from evidentia.semisup import LastLayer, LeNet
+from evidentia.semisup import LastLayer, LeNet, SemiSupervisedClassifier, two_moons
+from evidentia.semisup.objectives import VAT
 from evidentia.semisup.passes import Norm, Order, Passes, build_network, network_name, usual_order
 
 
@@ -101,3 +102,13 @@ def test_a_norm_that_does_not_fit_the_network_is_refused() -> None:
         Passes(LastLayer(network()), "layer", "concat")  # type: ignore[arg-type]
     with pytest.raises(EvidentiaError, match="passes must be"):
         Passes(LastLayer(network()), "batch", "together")  # type: ignore[arg-type]
+
+
+def test_what_is_not_changed_costs_nothing_only_where_both_passes_have_one_set_of_statistics() -> None:
+    data = two_moons("faraway", 0.5, seed=1, unlabeled=50)
+    concat, separate = (
+        SemiSupervisedClassifier(VAT(epsilon=0.0), "none", passes=passes, updates=4, progress=False).fit(data)
+        for passes in ("concat", "separate")
+    )
+    assert concat.history_[-1]["unlabeled_loss"] > 1e-6
+    assert abs(separate.history_[-1]["unlabeled_loss"]) < 1e-8

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
@@ -91,7 +92,7 @@ def test_it_moves_to_a_device(data: SemiSupervisedData) -> None:
         ({"y_labeled": torch.arange(6) % 2}, "every class needs a labeled sample, but class c of 3 classes has none"),
         ({"num_classes": 1}, "num_classes must be a whole number of at least 2, got 1"),
         ({"num_classes": 5, "class_names": ()}, "class 3, 4 of 5 classes have none"),
-        ({"class_names": ("a", "b")}, "3 classes and 2 class_names"),
+        ({"class_names": ("a", "b")}, r"3 classes and 2 class_names \(a, b\); give one name for each class, or none"),
         ({"is_ood": torch.zeros(9, dtype=torch.bool)}, "is_ood must be a tensor of torch.bool .* 10 samples"),
         ({"is_ood": torch.zeros(10)}, "is_ood must be a tensor of torch.bool"),
         ({"is_ood": None}, "give is_ood too"),
@@ -110,6 +111,12 @@ def test_it_moves_to_a_device(data: SemiSupervisedData) -> None:
 def test_data_that_do_not_fit_are_refused(data: SemiSupervisedData, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ev.EvidentiaError, match=message):
         replace(data, **change)
+
+
+def test_a_whole_number_of_numpy_is_a_number_of_classes(data: SemiSupervisedData, parts: dict[str, Any]) -> None:
+    for found in (from_arrays(**parts, num_classes=np.int64(3)), replace(data, num_classes=np.int64(3))):
+        assert type(found.num_classes) is int
+        assert found.num_classes == 3
 
 
 def test_the_costly_check_can_be_switched_off(data: SemiSupervisedData) -> None:
@@ -246,7 +253,10 @@ class Picture:
         ({"validation": (torch.rand(2, 1, 4, 4), [0, 3])}, "y_validation must hold classes from 0 to 2"),
         ({"is_ood": [2] * 10}, "is_ood must be true or false"),
         ({"is_ood": [True] * 3}, "10 samples of x_unlabeled"),
-        ({"num_classes": 4}, "class 3 of 4 classes has none"),
+        ({"num_classes": 4}, "class 3 of 4 classes has none; label some"),
+        ({"num_classes": 3.0}, r"num_classes must be a whole number of at least 2, got 3\.0"),
+        ({"unlabeled": csr_matrix(np.eye(4))}, r"the unlabeled inputs must be dense.* give x\.toarray\(\)"),
+        ({"unlabeled": (row for row in torch.rand(10, 1, 4, 4))}, r"got a generator; give np\.stack\(list\(x\)\)"),
     ],
 )
 def test_what_cannot_be_used_is_told(parts: dict[str, Any], change: dict[str, Any], message: str) -> None:

@@ -80,6 +80,15 @@ def test_summary_counts_and_scores() -> None:
     assert json.loads(json.dumps(figures)) == figures
 
 
+def test_a_pool_that_was_not_used_is_not_called_kept() -> None:
+    review = make(used=False)
+    assert repr(review) == "PoolReview(6 samples, none of which were used in training)"
+    assert review.summary()["used"] is False
+    assert not review.to_frame()["used"].any()
+    assert "used" not in make().summary()
+    assert "used" not in make().to_frame()
+
+
 def test_auroc_tells_weights_apart_that_round_to_one_uncertainty() -> None:
     weights = torch.tensor([1e-12, 2e-12])
     assert bare(weights, is_ood=torch.tensor([True, False])).summary()["auroc"] == 1.0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidentia import EvidentiaError
-from evidentia.semisup.weights import SampleWeights
+from evidentia.semisup.weights import SampleWeights, drawn_rows
 
 dtypes = st.sampled_from([torch.float32, torch.float64])
 gradients = st.lists(st.floats(-1e30, 1e30), min_size=6, max_size=6)
@@ -153,3 +153,34 @@ def test_other_refusals():
         weights.replace(torch.ones(3))
     with pytest.raises(EvidentiaError, match="one cluster for each of 6"):
         weights.recluster(torch.zeros(6))
+
+
+@given(
+    trusted=st.integers(1, 60),
+    others=st.integers(0, 60),
+    doubt=st.floats(0.0, 0.2),
+    count=st.integers(1, 200),
+    seed=st.integers(0, 2**16),
+)
+def test_batches_have_the_shares_of_the_weights_however_small_the_pool(trusted, others, doubt, count, seed):
+    weights = torch.cat([torch.ones(trusted), torch.full((others,), doubt)]).double()
+    chances = weights / weights.sum()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        rows = drawn_rows(chances, count)
+    found, expected = rows.bincount(minlength=len(chances)), count * chances
+    assert len(rows) == count
+    assert not bool(found[chances == 0].any())
+    if count * float(chances.max()) > 0.5:
+        # As often as is expected, but for rounding to a whole number.
+        assert bool(((found - expected).abs() < 1 + 1e-6).all())
+    else:
+        assert int(found.max()) == 1
+
+
+def test_few_of_a_large_pool_are_drawn_by_their_weights():
+    chances = torch.cat([torch.full((500,), 3.0), torch.ones(500)]).double() / 2000
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        drawn = torch.cat([drawn_rows(chances, 20) for _ in range(2000)])
+    assert float((drawn < 500).double().mean()) == pytest.approx(0.75, abs=0.01)

@@ -28,3 +28,12 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise EvidentiaError(f"the settings do not fit: {problems}") from error
+
+    @property
+    def changed(self) -> list[str]:
+        """The names of settings that differ from their defaults."""
+        return [
+            name
+            for name, field in type(self).model_fields.items()
+            if getattr(self, name) != field.get_default(call_default_factory=True)
+        ]

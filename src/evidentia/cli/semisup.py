@@ -17,7 +17,7 @@ from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.semisup import SemiSupervisedClassifier, pool_kinds
 from evidentia.semisup.data import check_pool, known_name
-from evidentia.semisup.passes import check_passes, usual_order
+from evidentia.semisup.passes import check_norm, check_passes, usual_order
 from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, robust_method, usual_norm
 
@@ -105,6 +105,7 @@ def _check(settings: dict[str, Any], seeds: Sequence[int]) -> None:
     check_passes(norm, passes or usual_order(norm))
     usual = usual_settings(settings["data"], settings["objective"], settings["preset"])
     robust = robust_method(settings["robust"], settings["robust_options"])
+    check_norm(robust, norm)
     SemiSupervisedClassifier(robust=robust, **usual, seed=max(seeds))
 
 

@@ -27,6 +27,7 @@ from evidentia.reports.semisup_style import (
 )
 from evidentia.reports.style import ink, label_axes, new_figure, paper, point_marker, require_matplotlib
 from evidentia.semisup.arrays import labeled_samples, pool_samples
+from evidentia.semisup.columns import column_names
 from evidentia.semisup.inputs import InputForm
 from evidentia.semisup.review import KEPT_FROM
 
@@ -79,8 +80,8 @@ def pool_picture(
         ['weights, mean ...', 'by predicted class']
     """
     require_matplotlib()
+    labeled = None if labeled is None else labeled_samples(labeled, review.class_names, column_names(x))
     x = _as_seen(pool_samples(x))
-    labeled = None if labeled is None else labeled_samples(labeled, review.class_names)
     _check(review, x, labeled)
     by = by or ("class" if review.clusters is None else "cluster")
     groups = _groups(review, by)
@@ -230,9 +231,11 @@ def _group_name(group: dict[str, Any], by: str) -> str:
 def _headline(review: PoolReview, title: str | None) -> str:
     figures = review.summary()
     line = f"{figures['kept']:,} of {figures['samples']:,} samples kept, {figures['thrown_out']:,} thrown out"
+    if not review.used:
+        line = f"none of the {figures['samples']:,} samples were used in training"
     if title:
         line = f"{title}: {line}" if len(title) + len(line) < _LINE else f"{fill(title, _LINE)}\n{line}"
-    if review.is_ood is None:
+    if review.is_ood is None or not review.used:
         return line
     inside, outside = figures["samples"] - figures["ood"], figures["ood"]
     mistakes = [f"{figures['ood_kept']:,} of {outside:,} OOD kept"] if outside else []

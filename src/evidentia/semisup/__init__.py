@@ -1,5 +1,6 @@
 """Semi-supervised training that survives an unlabeled pool with samples of no class (thesis chapter 3)."""
 
+from evidentia.learning import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 from evidentia.learning import convert_batch_norm as convert
 from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation
@@ -106,6 +107,9 @@ __all__ = [
     "TrainedTask",
     "WeightAverage",
     "WeightRegulariser",
+    "WeightedBatchNorm1d",
+    "WeightedBatchNorm2d",
+    "WeightedBatchNorm3d",
     "WideResNet",
     "as_augmentation",
     "convert",

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
 
+from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.columns import column_names, common_columns, places
 from evidentia.semisup.conversion import as_numbers, float_copy, kind_of, to_tensor
 from evidentia.semisup.labels import Column, label_column, numbered
 from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.precision import WIDE, Precision
 
 Raw: TypeAlias = Tensor | npt.NDArray[Any]
 """Inputs with the values and the dtype that they were given in."""
@@ -28,16 +31,17 @@ def from_arrays(
     is_ood: Any = None,
     y_unlabeled: Any = None,
     num_classes: int | None = None,
-    class_names: Sequence[str] = (),
+    class_names: Sequence[str] | None = (),
     name: str = "data",
 ) -> SemiSupervisedData:
     """Gather arrays, tensors or torch datasets, checked and as float32.
 
     Inputs of `uint8` are taken for images and divided by 255, as torchvision's `ToTensor` does; other inputs keep
     their values. An array is copied once, part by part, also if it is on disk (`np.memmap`): memory for all samples in
-    float32 is needed, and no more. Tables, such as a pandas `DataFrame` with columns of numbers, serve as arrays do.
-    Datasets are read into memory once, so a dataset that augments at random gives one draw of each sample: leave its
-    augmentation out, the objectives bring their own.
+    float32 is needed, and no more. Tables, such as a pandas `DataFrame` with columns of numbers, serve as arrays do;
+    if several have names of columns, these must be the same, and are put in the order of the first. Datasets are read
+    into memory once, so a dataset that augments at random gives one draw of each sample: leave its augmentation out,
+    the objectives bring their own.
 
     Args:
         labeled: a pair of inputs and classes, or a dataset of such pairs. Classes are numbers from 0 on, or names.
@@ -51,7 +55,8 @@ def from_arrays(
         name: what to call the data.
 
     Raises:
-        EvidentiaError: if the parts do not fit each other, a class has no label, a value is NaN, or the pool is empty.
+        EvidentiaError: if the parts do not fit each other, a class has no label, a value is NaN, the pool is empty, or
+            a feature has so large an offset that float32 loses how it varies.
 
     Example:
         >>> x, y, pool = torch.rand(6, 3), torch.tensor([0, 1, 2, 0, 1, 2]), torch.rand(50, 3)
@@ -65,11 +70,15 @@ def from_arrays(
     for part, given in (("validation", validation), ("test", test)):
         inputs[part], columns[part] = (x_labeled[:0], y_labeled[:0]) if given is None else _pair(given, part)
     _check_scales(inputs)
+    found_names = {"labeled": _names(labeled), "unlabeled": column_names(unlabeled)}
+    found_names |= {"validation": _names(validation), "test": _names(test)}
+    features = common_columns(found_names)
+    inputs = {part: _arranged(given, found_names[part], features, part) for part, given in inputs.items()}
     labels, names = numbered(columns, class_names, num_classes)
     true = None if y_unlabeled is None else _true_classes(y_unlabeled)
     outside = _flags(is_ood) if is_ood is not None else None if true is None else true < 0
-    found = len(names) if isinstance(y_labeled, list) else int(y_labeled.max()) + 1 if len(y_labeled) else 2
-    x = {part: float_copy(given, f"the {part} inputs") for part, given in inputs.items()}
+    found = len(names) if isinstance(y_labeled, list) else max(2, int(y_labeled.max()) + 1) if len(y_labeled) else 2
+    x = _floats(inputs, features)
     return SemiSupervisedData(
         x_labeled=x["labeled"],
         y_labeled=labels["labeled"],
@@ -83,6 +92,7 @@ def from_arrays(
         num_classes=found if num_classes is None else num_classes,
         class_names=names,
         name=name,
+        columns=features,
     )
 
 
@@ -104,9 +114,10 @@ def training_data(
     return from_arrays(labeled, unlabeled, validation=validation, is_ood=is_ood, **options)
 
 
-def labeled_samples(given: Any, class_names: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
-    """Inputs and numbers of classes of what `fit` takes as `labeled`."""
+def labeled_samples(given: Any, class_names: Sequence[str] = (), columns: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
+    """Inputs, in the order of the columns of the pool, and numbers of classes of what `fit` takes as `labeled`."""
     x, column = _pair(given, "labeled")
+    x = _arranged(x, _names(given), columns, "labeled")
     return float_copy(x, "the labeled inputs"), numbered({"labeled": column}, class_names)[0]["labeled"]
 
 
@@ -173,6 +184,25 @@ def _flags(values: Any) -> Tensor:
     if bool(((flags != 0) & (flags != 1)).any()):
         raise EvidentiaError("is_ood must be true or false for each sample of the pool")
     return flags.to(torch.bool)
+
+
+def _names(pair: Any) -> tuple[str, ...]:
+    return column_names(pair[0]) if isinstance(pair, tuple | list) else ()
+
+
+def _arranged(x: Raw, found: Sequence[str], wanted: Sequence[str], part: str) -> Raw:
+    order = places(found, wanted, f"the {part} table")
+    return x if order is None else x[:, order]
+
+
+def _floats(inputs: Mapping[str, Raw], columns: Sequence[str]) -> dict[str, Tensor]:
+    # Over all parts together: of a few labeled samples, a feature may be all but the same.
+    precision = Precision()
+    wide = any(x.ndim and to_tensor(x[:0], f"the {part} inputs").dtype in WIDE for part, x in inputs.items())
+    see = [precision.see] if wide and validation_enabled() else []
+    x = {part: float_copy(given, f"the {part} inputs", *see) for part, given in inputs.items()}
+    precision.check(columns)
+    return x
 
 
 def _check_scales(inputs: Mapping[str, Raw]) -> None:

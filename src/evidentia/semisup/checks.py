@@ -137,6 +137,35 @@ def _refuse_probabilities(network: nn.Module, x: Tensor) -> None:
         )
 
 
+def check_statistics(network: nn.Module, update: int) -> None:
+    """Require running statistics that are finite, as a network cannot predict by others.
+
+    The loss does not tell: in training, batches are normalised by their own statistics.
+
+    Args:
+        network: in training.
+        update: the number of updates done.
+    """
+    for name, buffer in network.named_buffers():
+        # Not all buffers: a network of the user's own may keep what is infinite on purpose, such as a mask.
+        if name.endswith(("running_mean", "running_var")) and not bool(buffer.isfinite().all()):
+            raise EvidentiaError(
+                f"the network's running statistics ({name}) became infinite by update {update}: the samples are too "
+                "large, or training has diverged; give standardise=True or scale the samples, or lower the learning "
+                "rate"
+            )
+
+
+def check_confidence(confidence: Tensor) -> None:
+    """Require that a trained network says something of every sample of the pool, which may hold ones never drawn."""
+    if wrong := int((~confidence.isfinite()).sum()):
+        raise EvidentiaError(
+            f"what the trained network says of {wrong} of {len(confidence)} samples of the pool is not finite: they "
+            "are too large; leave them out, or give standardise=True or scale the samples (network_ is there all the "
+            "same)"
+        )
+
+
 @contextmanager
 def batches_of_one_told(labeled: int, unlabeled: int, clean: int) -> Iterator[None]:
     """Inside, say in a sentence if batch norm is to normalise a single sample.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -32,8 +33,13 @@ def as_numbers(values: Any, what: str) -> Tensor | npt.NDArray[Any]:
     """Numbers as a tensor or an array, as they are: an array, on disk or in memory, is not copied."""
     if isinstance(values, DataLoader):
         raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
+    if hasattr(values, "toarray") or (isinstance(values, Tensor) and values.layout != torch.strided):
+        dense = "x.to_dense()" if isinstance(values, Tensor) else "x.toarray()"
+        raise EvidentiaError(f"{what} must be dense, got a sparse {kind_of(values)}; give {dense}")
     if isinstance(values, Tensor):
         return values.detach()
+    if isinstance(values, Iterator):
+        raise EvidentiaError(f"{what} must be all there at once, got a {kind_of(values)}; give np.stack(list(x))")
     if not isinstance(values, np.ndarray | np.generic | list | tuple | int | float) and not is_table(values):
         raise EvidentiaError(
             f"{what} must be a tensor or an array, got {kind_of(values)}; for pictures, use torchvision's ToTensor"
@@ -64,17 +70,29 @@ def to_float(x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     return x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
 
 
-def float_copy(numbers: Tensor | npt.NDArray[Any], what: str) -> Tensor:
+def float_copy(numbers: Tensor | npt.NDArray[Any], what: str, see: Callable[[Tensor], None] = lambda _: None) -> Tensor:
     """What `as_numbers` gave as float32, with bytes divided by 255.
 
     An array is converted part by part, so that there is no other copy of it; a tensor of float32 is taken as it is.
+
+    Args:
+        numbers: the inputs.
+        what: whose they are.
+        see: is shown every part as it was before.
     """
+
+    def converted(part: Tensor | npt.NDArray[Any]) -> Tensor:
+        # A function of its own, so that nothing holds a part while the next is read.
+        given = to_tensor(part, what)
+        see(given)
+        return to_float(given)
+
     if isinstance(numbers, Tensor) or not numbers.ndim:
-        return to_float(to_tensor(numbers, what))
+        return converted(numbers)
     found = torch.empty(numbers.shape, dtype=torch.float32)
     rows = max(1, _ENTRIES // max(1, math.prod(numbers.shape[1:])))
     for start in range(0, len(numbers), rows):
-        found[start : start + rows] = to_float(to_tensor(numbers[start : start + rows], what))
+        found[start : start + rows] = converted(numbers[start : start + rows])
     return found
 
 
@@ -92,4 +110,7 @@ def _plain(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
                 f"{what} must be numbers in a regular shape, got {entry!r} ({type(entry).__name__}) among them; give "
                 "columns of numbers alone"
             )
-    return array.astype(np.int64 if all(isinstance(entry, Integral) for entry in entries) else np.float64)
+    try:
+        return array.astype(np.int64 if all(isinstance(entry, Integral) for entry in entries) else np.float64)
+    except OverflowError as error:
+        raise EvidentiaError(f"{what} hold numbers past 64 bits ({error}); give smaller ones") from error

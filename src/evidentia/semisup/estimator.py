@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,29 +10,29 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from evidentia._support.errors import EvidentiaError, FileFormatError, NotTrainedError
-from evidentia._support.files import check_writable, load_tensors, save_tensors
-from evidentia.learning.checkpoint import part_of
+from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.arrays import training_data
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation
-from evidentia.semisup.checks import check_network, divided, put_on
+from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.fingerprint import fingerprint
 from evidentia.semisup.inputs import InputForm, check_layout
-from evidentia.semisup.log import check_places, run_log
+from evidentia.semisup.log import check_places, first_look, run_log
 from evidentia.semisup.objectives import OBJECTIVES, Objective
-from evidentia.semisup.passes import Passes, build_network, network_name, usual_order
+from evidentia.semisup.passes import Passes, build_network, check_norm, usual_order
 from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.precision import check_precision
 from evidentia.semisup.review import PoolReview
 from evidentia.semisup.robust import ROBUST, Pool, Robust
-from evidentia.semisup.scaling import Scale, warn_of_scale
+from evidentia.semisup.saving import SavedClassifier
+from evidentia.semisup.scaling import as_choice, warn_of_scale
+from evidentia.semisup.scoring import share_right
 from evidentia.semisup.training import Record, SemiSupervisedTraining, Training
-from evidentia.semisup.words import from_words, words
+from evidentia.semisup.words import brief, from_words, words
 
-_KIND = "semi-supervised classifier"
 _LEARNT = ("network_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
 _METHODS: dict[str, type] = {"objective": Objective, "robust": Robust, "augmentation": Augmentation}
 
@@ -73,11 +72,13 @@ class SemiSupervisedClassifier:
         >>> from evidentia.semisup import load_pool
         >>> data = load_pool("two-moons", ood="faraway", ratio=0.5)
         >>> clf = SemiSupervisedClassifier(objective="pi-model", updates=150, progress=False)
+        >>> clf
+        SemiSupervisedClassifier(PiModel(), robust=ByUncertainty(), updates=150, progress=False)
         >>> _ = clf.fit((data.x_labeled, data.y_labeled), data.x_unlabeled)
         >>> clf.predict(data.x_test).probs.shape, clf.weights_.shape
         (torch.Size([1000, 2]), torch.Size([4000]))
-        >>> bool(clf.weights_[data.is_ood].mean() < 0.3)
-        True
+        >>> bool(clf.weights_[data.is_ood].mean() < 0.3), clf.score(data.x_test, data.y_test) > 0.8
+        (True, True)
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class SemiSupervisedClassifier:
         self.network = network
         self.augmentation = None if augmentation is None else as_augmentation(augmentation)
         self.device = device
-        self.standardise = standardise
+        self.standardise = as_choice(standardise)
         self.settings = SemiSupervisedTraining(**settings)
         self.network_: nn.Module
         self.weights_: Tensor
@@ -136,6 +137,23 @@ class SemiSupervisedClassifier:
         logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
         return Prediction(logits.softmax(-1), class_names=self.class_names or None)
 
+    def score(self, x: Samples, y: Any, batch_size: int = 1024) -> float:
+        """The accuracy, the share of samples whose class is predicted; classes are numbers or names as in `fit`."""
+        predicted = self.predict(x, batch_size).labels
+        return share_right(predicted, y, self.class_names, self.num_classes)
+
+    def __repr__(self) -> str:
+        """The methods, and the settings that differ from the defaults."""
+        # Methods of the user's own are not in a file, so that of a loaded classifier there are but words.
+        methods = [brief(getattr(self, name)) if hasattr(self, name) else self.trained_by_[name] for name in _METHODS]
+        objective, robust, augmentation = methods
+        usual = {"network": None, "device": None, "standardise": False}
+        shown = {name: brief(value) for name in usual if (value := getattr(self, name)) != usual[name]}
+        shown |= {} if augmentation == "None" else {"augmentation": augmentation}
+        shown |= {name: brief(value) for name, value in self.settings if name in self.settings.changed}
+        entries = {"robust": robust, **shown}
+        return f"{type(self).__name__}({', '.join([objective, *(f'{name}={text}' for name, text in entries.items())])})"
+
     def review(self) -> PoolReview:
         """What became of the pool: a table, and with `evidentia.reports.pool_picture` a picture."""
         if self._loaded:
@@ -146,26 +164,19 @@ class SemiSupervisedClassifier:
 
     def save(self, path: str | Path) -> None:
         """Save network, settings and what is known of the pool's samples to one file, whole or not at all."""
-        network = self.network_
-        check_writable(path)
-        name = None if isinstance(self.network, nn.Module) else network_name(self.network, self._form.network_shape)
-        content = {
-            "network": name,
-            "settings": self.settings.model_dump(mode="json"),
-            "trained_by": self.trained_by_,
-            "num_classes": self.num_classes,
-            "class_names": list(self.class_names),
-            "sample_shape": list(self._form.sample_shape),
-            "adds_channel": self._form.adds_channel,
-            "standardise": self.standardise,
-            "history": self.history_,
-        }
-        tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
-        if (scale := self._form.scale) is not None:
-            tensors |= {"scale/mean": scale.mean, "scale/deviation": scale.deviation}
-        pool = {"weights": self.weights_, "clusters": self.clusters_, "uncertainty": self.uncertainty_}
-        tensors |= {name: tensor for name, tensor in pool.items() if tensor is not None}
-        save_tensors(path, _KIND, tensors, content)
+        SavedClassifier(
+            network=self.network_,
+            built_as=self.network,
+            settings=self.settings,
+            trained_by=self.trained_by_,
+            num_classes=self.num_classes,
+            class_names=self.class_names,
+            form=self._form,
+            weights=self.weights_,
+            clusters=self.clusters_,
+            uncertainty=self.uncertainty_,
+            history=self.history_,
+        ).write(path)
 
     @classmethod
     def load(cls, path: str | Path, network: nn.Module | None = None) -> Self:
@@ -178,37 +189,22 @@ class SemiSupervisedClassifier:
             path: the file.
             network: a module of the same shape, if the classifier was built with one of your own.
         """
-        tensors, content = load_tensors(path, _KIND)
-        try:
-            if (content["network"] is None) == (network is None):
-                needed = "the module it was built with" if network is None else "no module"
-                raise EvidentiaError(f"{path} needs {needed} as network")
-            clf = cls(network=content["network"] if network is None else network, **content["settings"])
-            # Files from before grey images got a channel do not say so, and their networks were given none.
-            form = InputForm(tuple(content["sample_shape"]), content.get("adds_channel", False))
-            # Nor do files from before samples could be standardised.
-            if content.get("standardise", False):
-                clf.standardise, form = True, replace(form, scale=Scale(**part_of(tensors, "scale")))
-            classes = content["num_classes"]
-            trained = build_network(clf.network, form.network_shape, classes, clf.settings.norm).eval()
-            state = part_of(tensors, "network")
-            trained.to(next((each.dtype for each in state.values() if each.is_floating_point()), None))
-            trained.load_state_dict(state)
-            clf.weights_, clf.history_ = tensors["weights"], content["history"]
-            # Files from before clusters and uncertainty were saved have neither.
-            clf.clusters_, clf.uncertainty_ = tensors.get("clusters"), tensors.get("uncertainty")
-            clf._restore_methods(content["trained_by"])
-            clf.num_classes, clf.class_names, clf._form = classes, tuple(content["class_names"]), form
-        except (KeyError, TypeError, RuntimeError) as error:
-            raise FileFormatError(f"{path} does not hold a whole semi-supervised classifier: {error}") from error
-        clf.network_, clf._loaded = trained, True
+        saved = SavedClassifier.read(path, network)
+        standardise = saved.form.scale is not None
+        clf = cls(network=saved.built_as, standardise=standardise, **saved.settings.model_dump())
+        clf._restore_methods(saved.trained_by)
+        clf.network_, clf.weights_, clf.history_ = saved.network, saved.weights, saved.history
+        clf.clusters_, clf.uncertainty_ = saved.clusters, saved.uncertainty
+        clf.num_classes, clf.class_names, clf._form = saved.num_classes, saved.class_names, saved.form
+        clf._loaded = True
         return clf
 
     def _train(self, data: SemiSupervisedData) -> None:
         settings = self.settings
-        form = InputForm.of(data.sample_shape, self.network)
+        form = InputForm.of(data.sample_shape, self.network, data.columns)
         if not isinstance(self.network, nn.Module) or self.augmentation is None or self.standardise:
             check_layout(data.sample_shape)
+        check_precision(data, self.network)
         if self.standardise:
             form = form.standardising(data)
         data = form.shown(data)
@@ -219,6 +215,7 @@ class SemiSupervisedClassifier:
         data = data.to(put_on(network, self.device), dtype_of(network))
         labeled = (data.x_labeled, data.y_labeled)
         check_network(network, data.x_labeled, data.num_classes)
+        check_norm(self.robust, settings.norm, network)
         last = divided(network, data.x_labeled, self.robust)
         methods = {name: words(getattr(self, name)) for name in _METHODS}
         truth, standardise = self.robust.uses_truth, self.standardise
@@ -238,7 +235,11 @@ class SemiSupervisedClassifier:
         if path is not None and path.exists():
             training.load(path, known_by)
         else:
-            training.start()
+            with first_look(settings) as progress:
+                training.start(progress)
+            if path is not None:
+                # The look may have taken longer than a block of updates does.
+                training.save(path, known_by)
         with run_log(settings, training.history) as tell:
 
             def after_block(record: Record) -> None:
@@ -256,6 +257,7 @@ class SemiSupervisedClassifier:
         self.uncertainty_ = pool.uncertainty
         self.num_classes, self.class_names = data.num_classes, data.class_names
         confidence, labels = logits_in_parts(network, data.x_unlabeled, pool.batch_size).softmax(-1).max(-1)
+        check_confidence(confidence)
         self._review = PoolReview(
             weights=self.weights_,
             labels=labels,
@@ -264,6 +266,7 @@ class SemiSupervisedClassifier:
             clusters=self.clusters_,
             is_ood=data.is_ood,
             class_names=data.class_names,
+            used=self.robust.uses_pool,
         )
 
     if not TYPE_CHECKING:

@@ -28,7 +28,7 @@ Tensors: TypeAlias = Mapping[str, Tensor]
 Outputs: TypeAlias = tuple[Tensor, Tensor]
 """Features and logits of a batch."""
 
-_WEIGHTED = (WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d)
+WEIGHTED = (WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _pass(
 @contextmanager
 def _statistics(network: nn.Module, weights: Tensor | None, required: bool) -> Iterator[None]:
     """Weighted statistics if the network's batch norms take weights, which they must if `required`."""
-    plain = any(isinstance(layer, _BatchNorm) and not isinstance(layer, _WEIGHTED) for layer in network.modules())
+    plain = any(isinstance(layer, _BatchNorm) and not isinstance(layer, WEIGHTED) for layer in network.modules())
     with batch_weights(network, None if plain and not required else weights):
         yield
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,8 +14,9 @@ from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.semisup.arrays import size_of, stack
+from evidentia.semisup.columns import column_names, places
 from evidentia.semisup.conversion import as_numbers, to_float, to_tensor
-from evidentia.semisup.passes import SMALLEST_IMAGE
+from evidentia.semisup.models import SMALLEST_IMAGE
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.scaling import Scale
 
@@ -27,6 +29,7 @@ class InputForm:
         sample_shape: of one sample, as given.
         adds_channel: whether samples are grey images without a channel, which they get.
         scale: what brings them to mean 0 and deviation 1; None if they keep their values.
+        columns: names of the features, if they came from a table.
 
     Example:
         >>> InputForm.of((28, 28), None).network_shape, InputForm.of((28, 28), nn.Flatten()).network_shape
@@ -36,12 +39,13 @@ class InputForm:
     sample_shape: tuple[int, ...] = ()
     adds_channel: bool = False
     scale: Scale | None = None
+    columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, sample_shape: Sequence[int], network: nn.Module | str | None) -> InputForm:
+    def of(cls, sample_shape: Sequence[int], network: nn.Module | str | None, columns: Sequence[str] = ()) -> InputForm:
         """The form for a network; a user's own module is shown what was given."""
         grey = len(sample_shape) == 2 and min(sample_shape) >= SMALLEST_IMAGE
-        return cls(tuple(sample_shape), grey and not isinstance(network, nn.Module))
+        return cls(tuple(sample_shape), grey and not isinstance(network, nn.Module), columns=tuple(columns))
 
     @property
     def network_shape(self) -> tuple[int, ...]:
@@ -70,21 +74,25 @@ class InputForm:
         Every part is a copy, on the network's device and of its dtype.
 
         Args:
-            x: inputs in any form that `fit` takes; pairs of a dataset are cut to their input.
+            x: inputs in any form that `fit` takes; pairs of a dataset are cut to their input, and columns of a table
+                are put in the order of training.
             batch_size: samples of a part.
             network: what is to be given them.
         """
-        if batch_size < 1:
-            raise EvidentiaError(f"batch_size must be at least 1, got {batch_size}")
-        for given in _parts(x, batch_size):
+        size = batch_size if hasattr(batch_size, "__index__") else 0
+        if size < 1:
+            raise EvidentiaError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
+        order = places(column_names(x), self.columns, "the table to predict")
+        for part in _parts(x, index(size)):
+            given = part if order is None else part[:, order]
             if tuple(given.shape[1:]) != self.sample_shape:
                 raise EvidentiaError(
                     f"the classifier was trained on samples of shape {self.sample_shape}, got inputs of shape "
                     f"{tuple(given.shape)}; give inputs of shape {_shape_of_many(self.sample_shape)}"
                 )
-            part = to_float(given.to(device_of(network), copy=True), dtype_of(network))
-            check_finite(part, "inputs")
-            yield self._seen(part)
+            batch = to_float(given.to(device_of(network), copy=True), dtype_of(network))
+            check_finite(batch, "inputs")
+            yield self._seen(batch)
 
     def _seen(self, x: Tensor) -> Tensor:
         seen = x.unsqueeze(1) if self.adds_channel else x

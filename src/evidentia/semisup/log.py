@@ -12,6 +12,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable, write_text
 from evidentia._support.progress import progress_bar
 from evidentia.semisup.training import Record, SemiSupervisedTraining
+from evidentia.semisup.uncertainty import Progress
 
 
 def check_places(settings: SemiSupervisedTraining) -> None:
@@ -20,6 +21,24 @@ def check_places(settings: SemiSupervisedTraining) -> None:
     for path in (settings.checkpoint, settings.log, events):
         if path is not None:
             check_writable(path)
+
+
+@contextmanager
+def first_look(settings: SemiSupervisedTraining) -> Iterator[Progress]:
+    """Give the function that is told how far a look at the pool is, before the first update.
+
+    Its bar opens when it is told for the first time: only then is it known how many steps there are, and methods that
+    look but for a moment are to show none.
+    """
+    with ExitStack() as stack:
+        bars: list[Callable[[int, str], None]] = []
+
+        def tell(done: int, total: int) -> None:
+            if not bars:
+                bars.append(stack.enter_context(progress_bar("looking at the pool", total, shown=settings.progress)))
+            bars[0](done, "")
+
+        yield tell
 
 
 @contextmanager
@@ -85,8 +104,10 @@ def _tensorboard(folder: Path, before: Sequence[Record]) -> Iterator[Callable[[R
         raise EvidentiaError(
             "a TensorBoard log needs the package tensorboard; install evidentia[tensorboard], or log to JSON lines"
         ) from error
-    # What an interrupted run has written after its last checkpoint will be written again.
-    resumed: dict[str, Any] = {"purge_step": int(before[-1]["update"]) + 1} if before else {}
+    # A run may have been killed between its last checkpoint and what it was to write here of the same block. So that
+    # block is written again, in place of what may stand there; of earlier ones only if there is no log of them.
+    again = before[-1:] if any(folder.glob("events.*")) else before
+    resumed: dict[str, Any] = {"purge_step": int(again[0]["update"])} if again else {}
     writer = SummaryWriter(str(folder), **resumed)
 
     def write(record: Record) -> None:
@@ -96,6 +117,8 @@ def _tensorboard(folder: Path, before: Sequence[Record]) -> Iterator[Callable[[R
         writer.flush()
 
     try:
+        for record in again:
+            write(record)
         yield write
     finally:
         writer.close()

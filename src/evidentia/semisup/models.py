@@ -18,6 +18,9 @@ Norm: TypeAlias = Literal["none", "batch"]
 
 NETWORKS: Registry[Callable[..., Network]] = Registry("network")
 
+# LeNet halves images twice after two convolutions of 5 x 5.
+SMALLEST_IMAGE = 12
+
 # As in the comparison of Oliver et al. (2018), whose networks these are to be like.
 _SLOPE = 0.1
 

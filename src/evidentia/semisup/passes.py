@@ -13,17 +13,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
-from evidentia.semisup.inner_problem import Outputs
+from evidentia.semisup.inner_problem import WEIGHTED, Outputs
 from evidentia.semisup.last_layer import LastLayer
-from evidentia.semisup.models import NETWORKS
+from evidentia.semisup.models import NETWORKS, SMALLEST_IMAGE
 from evidentia.semisup.own_network import training_copy
+from evidentia.semisup.robust import Robust
 
 Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]
 Order: TypeAlias = Literal["concat", "separate"]
 NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
-
-# LeNet halves images twice after two convolutions of 5 x 5.
-SMALLEST_IMAGE = 12
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,11 @@ class Passes:
     | frozen | separate | of either batch on its own | of the labeled batch alone |
     | weighted | concat | of both together, by weights 1 and w | likewise |
     | weighted | separate | labeled; unlabeled by weights w | of the labeled, then of the unlabeled batch |
+
+    What a consistency objective takes for its targets comes from a pass of the unlabeled batch alone, whatever the
+    order. With "separate", the pass that learns has the same statistics. With "concat" and batch norm it has others,
+    those of both batches, so that even a sample that is not changed has two predictions: VAT with an epsilon of 0 costs
+    more than 0 there, and nothing with "separate".
 
     Attributes:
         last: the network.
@@ -83,6 +86,36 @@ def check_passes(norm: Norm, order: Order) -> None:
     if norm == "frozen" and order == "concat":
         raise EvidentiaError(
             "norm 'frozen' keeps unlabeled samples out of the running statistics, which needs passes 'separate'"
+        )
+
+
+def check_norm(robust: Robust, norm: Norm, network: nn.Module | None = None) -> None:
+    """Require batch norms that take weights, if the robust method needs them.
+
+    Args:
+        robust: says whether it does.
+        norm: as it is set.
+        network: as it was built; by default one of ours, which has batch norm unless the norm is "none".
+
+    Example:
+        >>> from evidentia.semisup import Meta
+        >>> check_norm(Meta(joint=True), "weighted")
+        >>> check_norm(Meta(joint=True), "batch")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: Meta(joint=True) weighs samples in the statistics of batch norm, which
+        norm='batch' does not; take norm='weighted', or leave joint=True out
+    """
+    if (setting := robust.needs_weighted_norm()) is None:
+        return
+    if network is None:
+        plain = norm in ("batch", "frozen")
+    else:
+        norms = [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+        plain = any(not isinstance(layer, WEIGHTED) for layer in norms)
+    if plain:
+        raise EvidentiaError(
+            f"{type(robust).__name__}({setting}) weighs samples in the statistics of batch norm, which norm={norm!r} "
+            f"does not; take norm='weighted', or leave {setting} out"
         )
 
 

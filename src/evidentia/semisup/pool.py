@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from operator import index
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.labels import missing_classes, out_of_range_advice
 
 _PARTS = ("labeled", "validation", "test")
 
@@ -39,6 +42,7 @@ class SemiSupervisedData:
         ood_names: names of the kinds of OOD.
         name: name of the data set.
         class_names: names of the classes, or nothing.
+        columns: names of the features, if the inputs came from a table.
     """
 
     x_labeled: Tensor
@@ -55,8 +59,12 @@ class SemiSupervisedData:
     ood_names: tuple[str, ...] = ()
     name: str = "data"
     class_names: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if hasattr(self.num_classes, "__index__"):
+            # Of numpy, for one, whose numbers are not written to files as others are.
+            object.__setattr__(self, "num_classes", index(self.num_classes))
         _check_inputs(self)
         _check_classes(self)
         _check_pool(self)
@@ -132,6 +140,10 @@ def _check_inputs(data: SemiSupervisedData) -> None:
             raise EvidentiaError(
                 f"x_{part} must be a floating tensor of shape (samples, ...), got {got}; from_arrays converts arrays"
             )
+        if 0 in x.shape[1:]:
+            raise EvidentiaError(
+                f"samples of x_{part} have no features: they are of shape {tuple(x.shape[1:])}; give at least one"
+            )
         if x.shape[1:] != first.shape[1:]:
             raise EvidentiaError(
                 f"all inputs must be of one shape, but samples of x_labeled are of shape {tuple(first.shape[1:])} and "
@@ -153,16 +165,19 @@ def _check_classes(data: SemiSupervisedData) -> None:
         if len(y) and (int(y.min()) < 0 or int(y.max()) >= data.num_classes):
             raise EvidentiaError(
                 f"y_{part} must hold classes from 0 to {data.num_classes - 1}, got labels from {int(y.min())} to "
-                f"{int(y.max())}; number the classes from 0, or give the right num_classes"
+                f"{int(y.max())}; {out_of_range_advice(y, data.num_classes)}"
             )
-    counts = torch.bincount(data.y_labeled, minlength=data.num_classes)
-    if missing := (counts == 0).nonzero().flatten().tolist():
+    missing, advice = missing_classes(data.y_labeled, data.num_classes)
+    if missing:
         raise EvidentiaError(
             f"every class needs a labeled sample, but {_names(data, missing)} of {data.num_classes} classes "
-            f"{'has' if len(missing) == 1 else 'have'} none; label some, or number only the classes that have labels"
+            f"{'has' if len(missing) == 1 else 'have'} none; {advice}"
         )
     if len(data.class_names) not in (0, data.num_classes):
-        raise EvidentiaError(f"there are {data.num_classes} classes and {len(data.class_names)} class_names")
+        raise EvidentiaError(
+            f"there are {data.num_classes} classes and {len(data.class_names)} class_names "
+            f"({listed(data.class_names)}); give one name for each class, or none"
+        )
 
 
 def _check_pool(data: SemiSupervisedData) -> None:
@@ -200,5 +215,4 @@ def _check_column(column: Any, name: str, dtype: torch.dtype, size: int, beside:
 
 
 def _names(data: SemiSupervisedData, classes: Sequence[int]) -> str:
-    shown = [str(data.class_names[k]) if k < len(data.class_names) else str(k) for k in classes[:10]]
-    return f"class {', '.join(shown)}{', ...' if len(classes) > 10 else ''}"
+    return f"class {listed([data.class_names[k] if k < len(data.class_names) else str(k) for k in classes])}"

@@ -34,6 +34,7 @@ class PoolReview:
         clusters: the cluster of each sample, from 0 on, shape `(n,)`, int64; None if weights are not shared.
         is_ood: which samples belong to no class, shape `(n,)`, bool; for scoring only, None where nobody knows.
         class_names: names of the classes, or nothing.
+        used: whether the pool was trained on at all; if not, its weights, and what is kept by them, say nothing.
 
     Example:
         >>> review = PoolReview(
@@ -56,6 +57,7 @@ class PoolReview:
     clusters: Tensor | None = None
     is_ood: Tensor | None = None
     class_names: tuple[str, ...] = ()
+    used: bool = True
 
     def __post_init__(self) -> None:
         size = len(self.weights) if isinstance(self.weights, Tensor) and self.weights.ndim else 0
@@ -110,6 +112,7 @@ class PoolReview:
         Always `samples`, `kept`, `thrown_out` and `mean_weight`. If it is known which samples are out of distribution,
         also their number `ood`, the mean weights `w_in` and `w_ood` of the others and of these, `auroc` of 1 - w at
         finding them, and the mistakes: `ood_kept` and `in_thrown_out`. What has no samples to be computed of is None.
+        Of a pool that was not trained on, `used` is False: its weights are 1 because nothing has moved them.
 
         Example:
             >>> zeros = torch.zeros(2, dtype=torch.int64)
@@ -122,6 +125,7 @@ class PoolReview:
             "kept": int(kept.sum()),
             "thrown_out": int((~kept).sum()),
             "mean_weight": _mean(self.weights),
+            **({} if self.used else {"used": False}),
         }
         if self.is_ood is None:
             return figures
@@ -170,7 +174,10 @@ class PoolReview:
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas table with a row a sample; uncertainty, cluster and truth are columns where they are known."""
+        """A pandas table with a row a sample; uncertainty, cluster and truth are columns where they are known.
+
+        Of a pool that was not trained on, a column `used` is False throughout.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -184,6 +191,7 @@ class PoolReview:
         }
         others = {"uncertainty": self.uncertainty, "cluster": self.clusters, "is_ood": self.is_ood}
         table |= {name: as_array(values) for name, values in others.items() if values is not None}
+        table |= {} if self.used else {"used": False}
         frame: pd.DataFrame = pd.DataFrame(table)
         return frame
 
@@ -194,6 +202,8 @@ class PoolReview:
 
     def __repr__(self) -> str:
         figures = self.summary()
+        if not self.used:
+            return f"PoolReview({len(self)} samples, none of which were used in training)"
         scores = {name: figures.get(name.lower()) for name in ("w_in", "w_ood", "AUROC")}
         known = ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if value is not None)
         what = known or f"mean weight {figures['mean_weight']:.3f}"

@@ -21,11 +21,13 @@ from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
-from evidentia.semisup.checks import batches_of_one_told
+from evidentia.semisup.checks import batches_of_one_told, check_statistics
 from evidentia.semisup.features import logits_in_parts, pass_size
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.passes import Norm, Order, Passes
 from evidentia.semisup.robust import Pool, Robust, Update
+from evidentia.semisup.uncertainty import Progress
+from evidentia.semisup.weights import drawn_rows
 
 Record: TypeAlias = dict[str, float]
 """What was measured in a block of updates, by name."""
@@ -46,7 +48,9 @@ class SemiSupervisedTraining(Settings):
             as the thesis does at 1,000 of 2,000 updates.
         average: the decay of a moving average of the weights, by which is predicted; None for the weights themselves.
         norm: "none", "batch", "frozen" or "weighted"; see `evidentia.semisup.Passes`.
-        passes: "concat" or "separate"; by default concat, and separate for norm "frozen".
+        passes: "concat" or "separate"; by default concat, and separate for norm "frozen". Targets of consistency
+            objectives come from a pass of the unlabeled batch alone: with "concat" and batch norm they have other
+            statistics than the pass that learns; see `evidentia.semisup.Passes`.
         block: updates from one entry of the log, and one checkpoint, to the next.
         seed: fixes weights, batches, augmentations and all else.
         checkpoint: a file from which a broken-off run goes on, to exactly where it would have ended.
@@ -113,14 +117,16 @@ class Training:
         with seeded(settings.seed, -1, self.device):
             self.robust.attach(self.pool)
 
-    def start(self) -> None:
-        """Let the robust method look at the pool."""
+    def start(self, progress: Progress | None = None) -> None:
+        """Let the robust method look at the pool, and tell how far it is if that takes long."""
         with seeded(self.settings.seed, -1, self.device):
             if 1 in self._sizes():
                 # A look at the pool may take minutes; batches that cannot be normalised are told before it.
                 self._rehearse()
+        self.pool.progress = progress
         with seeded(self.settings.seed, -1, self.device):
             self.robust.start(self.pool)
+        self.pool.progress = None
 
     def save(self, path: Path, fingerprint: dict[str, Any]) -> None:
         """Write everything to one file, whole or not at all."""
@@ -155,6 +161,8 @@ class Training:
             # All randomness of a block follows from the seed and where it starts, so it can be taken up there.
             with seeded(settings.seed, self.update, self.device), batches_of_one_told(*self._sizes()):
                 losses = [self._update() for _ in range(self.update, until)]
+            # Before anything is kept: a checkpoint of such a network would be of no use.
+            check_statistics(network, self.update)
             self.history.append(self._measured(losses))
             after_block(self.history[-1])
         network.eval()
@@ -231,13 +239,11 @@ class Training:
         return F.cross_entropy(known[1], labeled[1]) + unlabeled_loss, unlabeled_loss.item()
 
     def _rows(self) -> Tensor:
-        """The rows of the pool for a batch, each at most once while there are enough."""
+        """The rows of the pool for a batch, drawn evenly or by their weights."""
         count, size = self.unlabeled_batch, len(self.pool.unlabeled)
         if self.robust.apply == "loss":
             return torch.randperm(size, device=self.device)[:count]
-        chances = self.pool.weights.sampling_probabilities()
-        again = int((chances > 0).sum()) < count
-        return torch.multinomial(chances, count, replacement=again)
+        return drawn_rows(self.pool.weights.sampling_probabilities(), count)
 
     def _batch(self, samples: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         x, y = samples

@@ -15,6 +15,8 @@ from evidentia.semisup.clusters import share
 
 # Weights move by about `rate` a visit, from 1: after fewer visits they still say more of the start than of the sample.
 VISITS = 5
+# How often the likeliest sample may be expected in a batch for samples to be drawn at most once each.
+_SELDOM = 0.5
 
 
 class SampleWeights:
@@ -204,3 +206,28 @@ class SampleWeights:
         if self.assignment is None:
             raise AssertionError("only weights with clusters are shared")
         return share(as_double(weights), self.assignment, clusters).clamp(0, 1).to(weights)
+
+
+def drawn_rows(chances: Tensor, count: int) -> Tensor:
+    """The rows of a batch, each drawn about as often as its probability says, shape `(count,)`.
+
+    Of a large pool they are drawn one after the other, each at most once. In a pool that is small beside the batch
+    trusted samples would run out that way, and what is not trusted would fill the batch in their place. There, points
+    at even steps through the sums of probabilities give each row as often as is expected, but for rounding.
+
+    Args:
+        chances: the probability of every row, shape `(n,)`, in float64.
+        count: the size of the batch.
+
+    Example:
+        >>> drawn_rows(torch.tensor([0.0, 0.5, 0.5], dtype=torch.float64), 4).bincount().tolist()
+        [0, 2, 2]
+    """
+    if count * float(chances.max()) <= _SELDOM:
+        return torch.multinomial(chances, count)
+    order = torch.randperm(len(chances), device=chances.device)
+    sums = chances[order].cumsum(0)
+    points = (torch.arange(count, device=chances.device) + torch.rand((), device=chances.device)) / count
+    # Rounding may leave the last sum below the last point, and a row without a chance is never to be drawn.
+    places = torch.searchsorted(sums, points.to(sums) * sums[-1], right=True)
+    return order[places.clamp(max=int((chances[order] > 0).nonzero().max()))]

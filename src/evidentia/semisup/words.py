@@ -7,7 +7,9 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -39,6 +41,30 @@ def words(part: object) -> str:
     shown = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))
     code = [line for change in part.changes for line in _code(change)] if isinstance(part, Augmentation) else []
     return f"{shown} {hashlib.sha256(repr(code).encode()).hexdigest()}" if code else shown
+
+
+def brief(part: object) -> str:
+    """A method as one would write it: its name, and the settings that differ from the usual ones.
+
+    Example:
+        >>> from evidentia.semisup import Meta
+        >>> brief(Meta(scope="full")), brief(OBJECTIVES["fixmatch"]()), brief(nn.Linear(2, 3)), brief("lenet")
+        ("Meta(scope='full')", 'FixMatch()', 'Linear(...)', "'lenet'")
+    """
+    if isinstance(part, nn.Module):
+        return f"{type(part).__name__}(...)"
+    if isinstance(part, Path):
+        return repr(str(part))
+    if not is_dataclass(part) or isinstance(part, Augmentation):
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(part))
+    shown = []
+    for entry in fields(part):
+        value = getattr(part, entry.name)
+        usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        # By their words, as methods do not compare.
+        if entry.init and entry.repr and repr(value) != repr(usual):
+            shown.append(f"{entry.name}={brief(value)}")
+    return f"{type(part).__name__}({', '.join(shown)})"
 
 
 def from_words(text: str) -> Any:

@@ -15,6 +15,7 @@ from evidentia.semisup.features import BATCH
 from evidentia.semisup.hypergradient import InnerProblem, LastLayerProblem
 from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.objectives import Consistency, Objective
+from evidentia.semisup.uncertainty import Progress
 from evidentia.semisup.weights import SampleWeights
 
 ROBUST: Registry[Callable[..., Robust]] = Registry("robust method")
@@ -37,6 +38,7 @@ class Pool:
         weights: the weight of every sample; robust methods move them.
         uncertainty: how little is known of every sample, if the method has asked for it.
         batch_size: how many samples go through the network at once where all of them do.
+        progress: told how far a long look at the pool is, while somebody watches.
     """
 
     last: LastLayer
@@ -49,6 +51,7 @@ class Pool:
     weights: SampleWeights = field(init=False)
     uncertainty: Tensor | None = None
     batch_size: int = BATCH
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         """Let every sample weigh 1."""
@@ -149,6 +152,10 @@ class Robust:
         `nn.Linear` is refused for these before training, and has features of width 0 if there are none.
         """
         return {}
+
+    def needs_weighted_norm(self) -> str | None:
+        """The setting, as a user writes it, for which batch norms must take weights; None if they need not."""
+        return None
 
     def attach(self, pool: Pool) -> None:
         """Called first, also when a broken-off run is taken up: make what states are then loaded into."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -33,7 +34,13 @@ from evidentia.semisup.robust.base import (
     check_positive,
     check_whole,
 )
-from evidentia.semisup.robust.by_uncertainty import as_estimator, estimate, estimator_uses
+from evidentia.semisup.robust.by_uncertainty import (
+    as_estimator,
+    estimate,
+    estimator_state,
+    estimator_uses,
+    load_estimator_state,
+)
 from evidentia.semisup.uncertainty import PoolUncertainty
 
 
@@ -89,6 +96,10 @@ class ByGradient(Robust, ABC):
             uses[f"clusters={self.clusters}"] = "clusters=None"
         return uses | estimator_uses(self.estimator, "confidence")
 
+    def needs_weighted_norm(self) -> str | None:
+        """For joint-V, where clean samples are normalised by the weights of the pool."""
+        return "joint=True" if self.joint else None
+
     @abstractmethod
     def hypergradient(self, problem: InnerProblem) -> HyperGradient:
         """By the network, or by its last layer, as `scope` says."""
@@ -126,6 +137,14 @@ class ByGradient(Robust, ABC):
         """Warn if weights of single samples were moved too rarely to say something about them."""
         if self.clusters is None:
             pool.weights.rarely_visited()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What the estimator found beyond the uncertainty itself."""
+        return estimator_state(self.estimator)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take it up."""
+        load_estimator_state(self.estimator, state)
 
     def _cluster(self, pool: Pool, network: nn.Module | None = None) -> None:
         if self.clusters is not None:

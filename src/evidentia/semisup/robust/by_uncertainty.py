@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.learning.checkpoint import part_of
 from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole
 from evidentia.semisup.uncertainty import UNCERTAINTIES, PoolUncertainty
 
@@ -53,6 +55,14 @@ class ByUncertainty(Robust):
         if self.estimator.refresh:
             self.start(pool)
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """What the estimator found beyond the uncertainty itself."""
+        return estimator_state(self.estimator)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take it up."""
+        load_estimator_state(self.estimator, state)
+
 
 def as_estimator(uncertainty: str | PoolUncertainty) -> PoolUncertainty:
     """An estimator from its name, or as it is."""
@@ -73,7 +83,22 @@ def estimator_uses(estimator: PoolUncertainty | None, instead: str) -> dict[str,
     return {f"uncertainty={type(estimator).__name__}": f"uncertainty={instead!r}"}
 
 
+def estimator_state(estimator: PoolUncertainty | None) -> dict[str, Tensor]:
+    """`Robust.state_dict` of a method that remembers nothing but what its estimator does."""
+    entries = {} if estimator is None else estimator.state_dict()
+    return {f"estimator/{name}": tensor for name, tensor in entries.items()}
+
+
+def load_estimator_state(estimator: PoolUncertainty | None, state: Mapping[str, Tensor]) -> None:
+    """Give an estimator back what `estimator_state` gave; runs from before there was such a state have none."""
+    entries = part_of(state, "estimator")
+    if len(entries) < len(state) or (entries and estimator is None):
+        raise EvidentiaError(f"this state is of another robust method: it holds {', '.join(sorted(state))}")
+    if estimator is not None:
+        estimator.load_state_dict(entries)
+
+
 def estimate(estimator: PoolUncertainty, pool: Pool) -> Tensor:
     """The uncertainty of every sample of a pool in training."""
     view = (pool.last.network, pool.labeled, pool.unlabeled, pool.num_classes, pool.augment)
-    return estimator.estimate(*view, batch_size=pool.batch_size)
+    return estimator.estimate(*view, batch_size=pool.batch_size, progress=pool.progress)

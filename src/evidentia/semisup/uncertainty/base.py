@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,9 @@ from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.features import BATCH
 
 UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told the number of steps done and the number of all steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,7 @@ class PoolView:
         num_classes: K.
         augment: how samples are changed without changing their class.
         batch_size: how many samples go through a network at once where all of them do.
+        progress: to be told how far it is by an estimator that takes its time.
     """
 
     network: nn.Module
@@ -38,6 +42,7 @@ class PoolView:
     num_classes: int
     augment: Augmentation
     batch_size: int = BATCH
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         """Require samples of one shape, and labels that are classes."""
@@ -75,12 +80,13 @@ class PoolUncertainty(ABC):
         num_classes: int,
         augment: Augmentation,
         batch_size: int = BATCH,
+        progress: Progress | None = None,
     ) -> Tensor:
         """The uncertainty of every sample of the pool, shape `(n_u,)`, in the dtype of the pool.
 
         Arguments are those of `PoolView`.
         """
-        pool = PoolView(network, labeled, unlabeled, num_classes, augment, batch_size)
+        pool = PoolView(network, labeled, unlabeled, num_classes, augment, batch_size, progress)
         uncertainty = self._estimate(pool).detach().to(unlabeled.dtype)
         if uncertainty.shape != unlabeled.shape[:1]:
             raise EvidentiaError(
@@ -90,6 +96,17 @@ class PoolUncertainty(ABC):
         if validation_enabled():
             check_unit_interval(uncertainty, f"the uncertainty of {type(self).__name__}")
         return uncertainty
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What was found beyond the uncertainty itself, as tensors, for a run that is broken off."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `state_dict` gave; nothing, if the run is from before there was something to keep."""
+        if state:
+            raise EvidentiaError(
+                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another estimator"
+            )
 
     @abstractmethod
     def _estimate(self, pool: PoolView) -> Tensor:

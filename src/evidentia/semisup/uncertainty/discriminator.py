@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +18,9 @@ from evidentia.evaluation import auroc
 from evidentia.opinions.special import as_double
 from evidentia.semisup.augmentation import Change
 from evidentia.semisup.features import logits_in_parts
-from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
+from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, Progress
 from evidentia.semisup.uncertainty.mixture import chance_in_distribution, share_in_distribution
 from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told the number of steps done and the number of all steps."""
 
 # A share of the pool this large is called unlike the labeled samples only if nearly all of it is OOD, or they are no
 # random draw.
@@ -90,7 +87,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         progress: told the steps done and the steps in all.
 
     Attributes:
-        report_: what was found, after `estimate`.
+        report_: what was found, after `estimate`, or when a run was broken off and is taken up.
 
     Example:
         >>> from evidentia.semisup import AUGMENTATIONS
@@ -141,7 +138,8 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             if run % self.folds == 0:
                 known_fold, fold = _folds(pool.labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
             left_out, inside = known_fold == run % self.folds, fold == run % self.folds
-            judge = self._train(known[~left_out], unlabeled[~inside], change, run, total)
+            told = _counted(run * self.steps, total * self.steps, [self.progress, pool.progress])
+            judge = self._train(known[~left_out], unlabeled[~inside], change, told)
             found, marks = (_scores(judge, x, pool.batch_size) for x in (unlabeled[inside], known[left_out]))
             # The pool's folds are alike, so its scores tell the scale of each network's. Not their median, which lies
             # in the gap if half of the pool is OOD.
@@ -151,16 +149,24 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             known_scores[left_out] += (marks - centre) / (spread * repeats)
         uncertainty = 1 - chance_in_distribution(scores, known_scores)
         self.report_ = _report(uncertainty, scores, known_scores)
-        if self.report_.suspicious:
-            warnings.warn(
-                f"{self.report_.unlike:.0%} of the pool looks unlike the labeled samples: either nearly all of it is "
-                "out of distribution, or the labeled samples are no random draw of what is in distribution, which 'pu' "
-                "needs; look at some samples of the pool, and use another uncertainty if they do belong to classes",
-                stacklevel=3,
-            )
+        _warn_if_suspicious(self.report_)
         return uncertainty
 
-    def _train(self, known: Tensor, pool: Tensor, change: Change, run: int, runs: int) -> nn.Module:
+    def state_dict(self) -> dict[str, Tensor]:
+        """The figures of the report, if there is one."""
+        figures = {} if self.report_ is None else asdict(self.report_)
+        return {name: torch.tensor(value, dtype=torch.float64) for name, value in figures.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take up the report, and warn again if it is suspicious."""
+        try:
+            self.report_ = PoolReport(**{name: float(value) for name, value in state.items()}) if state else None
+        except TypeError as error:
+            raise EvidentiaError(f"this state is no report of 'pu': {error}") from error
+        if self.report_ is not None:
+            _warn_if_suspicious(self.report_)
+
+    def _train(self, known: Tensor, pool: Tensor, change: Change, told: Callable[[int], None]) -> nn.Module:
         shape = tuple(pool.shape[1:])
         body = default_discriminator(shape, self.width) if self.network is None else self.network(shape)
         judge = nn.Sequential(Standardise(pool), body).to(pool)
@@ -174,9 +180,29 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            if self.progress is not None:
-                self.progress(run * self.steps + step + 1, runs * self.steps)
+            told(step + 1)
         return judge
+
+
+def _counted(before: int, total: int, listeners: Sequence[Progress | None]) -> Callable[[int], None]:
+    """Tell of the steps of one network as of a part of all steps."""
+
+    def tell(step: int) -> None:
+        for listener in listeners:
+            if listener is not None:
+                listener(before + step, total)
+
+    return tell
+
+
+def _warn_if_suspicious(report: PoolReport) -> None:
+    if report.suspicious:
+        warnings.warn(
+            f"{report.unlike:.0%} of the pool looks unlike the labeled samples: either nearly all of it is out of "
+            "distribution, or the labeled samples are no random draw of what is in distribution, which 'pu' needs; "
+            "look at some samples of the pool, and use another uncertainty if they do belong to classes",
+            stacklevel=4,
+        )
 
 
 def _one_logit(outputs: Tensor) -> Tensor:

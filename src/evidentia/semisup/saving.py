@@ -1,0 +1,122 @@
+"""A trained classifier in one file: what is written, and how it is read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.files import check_writable, load_tensors, save_tensors
+from evidentia.learning.checkpoint import part_of
+from evidentia.semisup.inputs import InputForm
+from evidentia.semisup.passes import build_network, network_name
+from evidentia.semisup.scaling import Scale
+from evidentia.semisup.training import Record, SemiSupervisedTraining
+
+METHODS = ("objective", "robust", "augmentation")
+"""What a classifier is trained by, and a file has in words."""
+
+_KIND = "semi-supervised classifier"
+
+
+@dataclass(frozen=True, eq=False)
+class SavedClassifier:
+    """What is needed to predict, and what is known of the pool's samples.
+
+    Attributes:
+        network: the trained network, in evaluation mode.
+        built_as: what it was built from: a module of the user's own, a name of `evidentia.semisup.NETWORKS`, or None
+            for the usual network of such samples.
+        settings: how it was trained.
+        trained_by: objective, robust method and augmentation in words.
+        num_classes: K.
+        class_names: names of the classes, or nothing.
+        form: the samples' shape, and what is done to them before the network sees them.
+        weights: of the pool's samples.
+        clusters: of the pool's samples, if weights are shared.
+        uncertainty: of the pool's samples, if it was asked for.
+        history: what was measured in each block.
+    """
+
+    network: nn.Module
+    built_as: nn.Module | str | None
+    settings: SemiSupervisedTraining
+    trained_by: dict[str, str]
+    num_classes: int
+    class_names: tuple[str, ...]
+    form: InputForm
+    weights: Tensor
+    clusters: Tensor | None
+    uncertainty: Tensor | None
+    history: list[Record]
+
+    def write(self, path: str | Path) -> None:
+        """Write everything to one file, whole or not at all."""
+        check_writable(path)
+        made = self.built_as
+        content = {
+            "network": None if isinstance(made, nn.Module) else network_name(made, self.form.network_shape),
+            "settings": self.settings.model_dump(mode="json"),
+            "trained_by": self.trained_by,
+            "num_classes": self.num_classes,
+            "class_names": list(self.class_names),
+            "sample_shape": list(self.form.sample_shape),
+            "adds_channel": self.form.adds_channel,
+            "columns": list(self.form.columns),
+            "standardise": self.form.scale is not None,
+            "history": self.history,
+        }
+        tensors = {f"network/{name}": tensor for name, tensor in self.network.state_dict().items()}
+        if (scale := self.form.scale) is not None:
+            tensors |= {"scale/mean": scale.mean, "scale/deviation": scale.deviation}
+        pool = {"weights": self.weights, "clusters": self.clusters, "uncertainty": self.uncertainty}
+        tensors |= {name: tensor for name, tensor in pool.items() if tensor is not None}
+        save_tensors(path, _KIND, tensors, content)
+
+    @classmethod
+    def read(cls, path: str | Path, network: nn.Module | None) -> SavedClassifier:
+        """Read what `write` wrote.
+
+        Args:
+            path: the file.
+            network: a module of the same shape, if the classifier was built with one of the user's own.
+        """
+        tensors, content = load_tensors(path, _KIND)
+        try:
+            if (content["network"] is None) == (network is None):
+                needed = "the module it was built with" if network is None else "no module"
+                raise EvidentiaError(f"{path} needs {needed} as network")
+            built_as = content["network"] if network is None else network
+            settings = SemiSupervisedTraining(**content["settings"])
+            form = _form(tensors, content)
+            trained = build_network(built_as, form.network_shape, content["num_classes"], settings.norm).eval()
+            state = part_of(tensors, "network")
+            trained.to(next((each.dtype for each in state.values() if each.is_floating_point()), None))
+            trained.load_state_dict(state)
+            return cls(
+                network=trained,
+                built_as=built_as,
+                settings=settings,
+                trained_by={name: content["trained_by"][name] for name in METHODS},
+                num_classes=content["num_classes"],
+                class_names=tuple(content["class_names"]),
+                form=form,
+                weights=tensors["weights"],
+                # Files from before clusters and uncertainty were saved have neither.
+                clusters=tensors.get("clusters"),
+                uncertainty=tensors.get("uncertainty"),
+                history=content["history"],
+            )
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise FileFormatError(f"{path} does not hold a whole semi-supervised classifier: {error}") from error
+
+
+def _form(tensors: dict[str, Tensor], content: dict[str, Any]) -> InputForm:
+    # Files from before grey images got a channel do not say so, and their networks were given none.
+    form = InputForm(tuple(content["sample_shape"]), content.get("adds_channel", False))
+    # Nor do files from before columns were kept by their names, or samples could be standardised.
+    form = replace(form, columns=tuple(content.get("columns", ())))
+    return replace(form, scale=Scale(**part_of(tensors, "scale"))) if content.get("standardise", False) else form
