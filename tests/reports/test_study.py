@@ -106,6 +106,12 @@ def test_labels_are_taken_as_they_are() -> None:
     assert [text.get_text() for text in ax.get_yticklabels()] == ["nodes 1", "inf"]
 
 
+def test_weights_that_no_method_learns_are_not_drawn() -> None:
+    made = table(METHODS, ["accuracy"], ("w_in", "w_ood"))
+    made = replace(made, further=tuple(replace(row, values={0: 1.0, 1: 1.0}) for row in made.further))
+    assert not any("Mean weights" in caption for _, caption in study_drawings(made))
+
+
 def test_weights_and_early_detection_have_pictures_of_their_own() -> None:
     captions = [caption for _, caption in study_drawings(table(METHODS, ["accuracy"], ("w_in", "w_ood")))]
     assert sum("Mean weights of the pool" in caption for caption in captions) == 2

@@ -142,8 +142,10 @@ def _draw_curves(rows: Sequence[TableRow], axes: Sequence[str], numeric: str, na
 
 
 def _weights(table: StudyTable) -> list[Drawing]:
-    """The mean weights of the pool's samples in and out of distribution."""
+    """The mean weights of the pool's samples in and out of distribution, where some method weighs them at all."""
     found = [row for row in table.further if row.metric in ("w_in", "w_ood")]
+    if all(row.mean == 1 for row in found):
+        return []
     inner = _varied(table)[-1:]
     return [
         (partial(_draw_weights, rows, inner, panel), f"Mean weights of the pool{_of(panel)}: {_KEPT}")
