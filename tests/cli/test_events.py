@@ -76,7 +76,11 @@ def test_training_prints_what_was_calibrated(trained: tuple[Path, str]) -> None:
     path, printed = trained
     for word in ("synthetic: 8 clips, ", "at most 2 false alarms a minute", "macro F1", "threshold", "window", "decay"):
         assert word in printed
-    assert EventDetector.load(path).settings.seed == 3
+    detector = EventDetector.load(path)
+    assert detector.settings.seed == 3
+    # Beneath the target is the figure that it counted, and which classes it knew nothing of.
+    assert f"{detector.calibration_['scores']['false_alarms_per_minute']:.3f} false alarms a minute" in printed
+    assert f"no event of {detector.calibration_['missing'][0]}" in printed
 
 
 def test_evaluation_prints_and_writes_every_figure(model: Path, tmp_path: Path) -> None:
@@ -187,7 +191,9 @@ def left(state: Path, model: Path) -> float:
     return stream.time
 
 
-def test_every_command_has_the_trigger_of_the_streams(model: Path, folder: Path, tmp_path: Path) -> None:
+def test_every_command_has_the_trigger_of_the_streams(
+    model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Options that the library has: x-out-of-y and refractory time, and what a score counts as too late or early."""
     file = tmp_path / "out.json"
     rule = {"needed": 2, "of": 5, "refractory": 0.5}
@@ -206,6 +212,16 @@ def test_every_command_has_the_trigger_of_the_streams(model: Path, folder: Path,
     saved = json.loads(file.read_text())
     assert saved["mean"]["false_alarms_per_minute"] == pytest.approx(expected["false_alarms_per_minute"])
     assert saved["configuration"]["trigger"] == rule
+    drawn: list[dict[str, Any]] = []
+    figures = pytest.importorskip("matplotlib.figure")
+
+    def draw(*_: Any, **given: Any) -> Any:
+        drawn.append(given)
+        return figures.Figure()
+
+    monkeypatch.setattr("evidentia.reports.clip_picture", draw)
+    result = run("evaluate", model, "synthetic", "--clips", "3", "--picture", tmp_path / "clip.png", *options)
+    assert (result.exit_code, drawn) == (0, [rule])
     assert (saved["configuration"]["max_delay"], saved["configuration"]["early_collar"]) == (0.4, 0.2)
 
 
@@ -318,6 +334,13 @@ def test_half_a_sample_at_the_end_is_told(model: Path) -> None:
     assert "in the middle of one" in result.stderr
 
 
+@pytest.mark.parametrize(("kind", "begin"), [("wav", b"RIFF"), ("flac", b"fLaC"), ("ogg", b"OggS")])
+def test_a_sound_file_on_stdin_is_no_raw_samples(model: Path, kind: str, begin: bytes) -> None:
+    result = run("detect", model, "-", stdin=begin + bytes(4000))
+    assert f"stdin has a {kind} file, and raw samples are needed" in str(result.exception)
+    assert "ffmpeg -i FILE -f s16le -ac 1 -ar 16000 -" in str(result.exception)
+
+
 @pytest.mark.parametrize("data", ["", "labels.tsv"])
 def test_sounds_with_a_tsv_file(model: Path, folder: Path, data: str, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
@@ -333,24 +356,6 @@ def test_training_on_a_folder_of_sounds(folder: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "a macro F1 of at least 0.9: NOT met" in result.stdout
     assert EventDetector.load(tmp_path / "new" / "model.safetensors").preset is None
-
-
-@pytest.fixture(scope="module")
-def pump(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of series with two channels at 10 Hz, of which a jam raises the second, and a detector of it."""
-    folder = tmp_path_factory.mktemp("pump")
-    for number in range(8):
-        draw = np.random.default_rng(number)
-        values = 0.1 * draw.standard_normal((200, 2))
-        first = int(draw.integers(30, 120))
-        values[first : first + 60, 1] += 2.0
-        rows = [f"{step / 10:.1f},{row[0]:.6f},{row[1]:.6f}" for step, row in enumerate(values)]
-        (folder / f"{number}.csv").write_text("\n".join(["time,flow,heat", *rows]) + "\n")
-        (folder / f"{number}.events.csv").write_text(f"label,onset,offset\njam,{first / 10},{first / 10 + 6}\n")
-    result = run("train", folder, "--out", folder / "pump.safetensors", "--epochs", "4", "--macro-f1", "0.9")
-    assert result.exit_code == 0, result.output
-    assert "8 clips, 1 classes; temporal" in result.stdout
-    return folder
 
 
 def test_a_series_from_files_and_from_stdin(pump: Path, tmp_path: Path) -> None:
@@ -386,7 +391,7 @@ def test_a_malformed_line_is_missing_numbers_unless_it_is_the_first(pump: Path, 
     assert left(state, model) == pytest.approx(20.0)
     # A first line of missing numbers is no line of names.
     bare = b"\n".join(row.partition(b",")[2] for row in rows[1:])
-    named = b"\n".join([rows[0], b"0.0,,", *rows[1:]])
+    named = b"flow,heat\n,\n" + bare
     found, expected = (lines(run("detect", model, "-", "--format", "json", stdin=x)) for x in (b",\n" + bare, named))
     assert found == expected
     result = run("detect", model, "-", stdin=b"1,2,3,4\n" + b"\n".join(rows[1:]))
@@ -521,3 +526,11 @@ def test_sound_of_another_rate_is_resampled(model: Path, tmp_path: Path) -> None
     clip: Clip = load_clips("synthetic", count=1)[0]
     soundfile.write(tmp_path / "a.flac", clip.samples[::2].numpy(), 8000)
     assert "10.0 s heard" in run("detect", model, tmp_path / "a.flac").stderr
+
+
+def test_a_picture_that_cannot_be_written_is_told_before_any_scoring(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EventDetector, "evaluate", lambda *_, **__: pytest.fail("scored"))
+    result = run("evaluate", model, "synthetic", "--clips", "1", "--picture", tmp_path / "a.gif")
+    assert "a figure is saved as" in str(result.exception)

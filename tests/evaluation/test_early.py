@@ -306,3 +306,22 @@ def test_a_segment_that_two_events_share_counts_for_the_later():
     assert scores.delays[2] == pytest.approx(0.02)
     by_clip = early_scores(torch.tensor([0, 0, 1, 1, 1, 0]).view(1, 6, 1), truth)
     assert (by_clip.true_positives.tolist(), by_clip.false_negatives.tolist()) == ([1], [0])
+
+
+@pytest.mark.parametrize(
+    ("calls", "hits", "false"),
+    [
+        ("0010010100", 1, 0),  # hit in time, then twice more while it lasts
+        ("0000010100", 0, 2),  # never in time
+        ("0010000001", 1, 1),  # after its end
+    ],
+)
+def test_alarms_in_the_late_part_of_an_event_are_false_unless_it_was_hit_in_time(calls, hits, false):
+    truth = grid("0111111110")
+    scores = scored(grid(calls), truth, by="event", max_delay=2.0 * SEGMENT)
+    assert (scores.true_positives.item(), scores.false_positives.item()) == (hits, false)
+    # Of two events, only the one that was hit forgives.
+    both = scored(grid("0110001111000"), grid("0111101111110"), by="event", max_delay=1.0 * SEGMENT)
+    assert (both.true_positives.item(), both.false_positives.item()) == (2, 0)
+    second = scored(grid("0100000101000"), grid("0111101111110"), by="event", max_delay=1.0 * SEGMENT)
+    assert (second.true_positives.item(), second.false_positives.item()) == (1, 2)

@@ -14,12 +14,15 @@ from evidentia.events import (
     Clip,
     DetectorStream,
     EventDetector,
+    EventTraining,
     OnsetWarning,
     SeriesInputs,
     make_head,
     make_network,
     push_many,
 )
+from evidentia.events.fitting import parted, pieces
+from evidentia.events.held_out import hold_out
 
 MEAN = torch.tensor([5.0, 2.0, 40.0, -3.0])
 
@@ -134,6 +137,7 @@ def test_many_streams_take_gaps_as_one_does() -> None:
         ([None, series(5)], [0.5, 0.5], "give it with None in place of samples"),
         ([None, series(5)], [0.5], "for each of 2 streams, got 1"),
         ([series(5), None], [None, -1.0], "of at least 0, got -1"),
+        ([None, None], 3.0, "seconds must be a list .* for each of 2 streams, got 3.0"),
     ],
 )
 def test_bad_gaps_of_many_streams_leave_all_as_they_were(chunks: Any, gaps: Any, message: str) -> None:
@@ -160,6 +164,47 @@ def test_clips_miss_numbers_as_streams_do() -> None:
     events = [("a", 1.0, 2.0), ("b", 4.0, 5.0), ("c", 5.0, 6.0)]
     filled, holes = (det.calibrate([Clip(part, 10.0, events)]).head_ for part in (whole, samples))
     assert filled == holes
+
+
+@pytest.mark.parametrize("seconds", [0.04, 0.06, 0.05, 0.014])
+@pytest.mark.parametrize("longest", [1.0, 0.0], ids=["filled", "anew"])
+def test_short_gaps_are_as_long_together_as_a_long_one(seconds: float, longest: float) -> None:
+    det = detector(4)
+    stream = det.stream(longest_gap=longest)
+    for number in range(100):
+        stream.push(None, seconds=seconds)
+        # Another stream takes over what is rounded off.
+        if number == 50:
+            state, stream = stream.state_dict(), det.stream(longest_gap=longest)
+            stream.load_state_dict(state)
+        assert stream.time == pytest.approx((number + 1) * seconds, abs=0.0501)
+    owing = {**stream.state_dict(), "owed": torch.tensor([3.0])}
+    with pytest.raises(EvidentiaError, match="a share of one"):
+        stream.load_state_dict(owing)
+    del owing["owed"]
+    stream.load_state_dict(owing)
+    before = stream.time
+    stream.push(None, seconds=0.3)
+    assert stream.time == pytest.approx(before + 0.3)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_numbers_are_missing_as_in_the_clips_trained_on(count: int) -> None:
+    """The mean of what is trained on stands for them, in what is held out too."""
+    clips = []
+    for k in range(count):
+        samples = series(2048) + 10 * k + torch.arange(2048).unsqueeze(1) / 100
+        samples[:40, 0] = torch.nan
+        clips.append(Clip(samples, 10.0, [("a", 5.0, 9.0)], str(k)))
+    inputs, settings = SeriesInputs(rate=10.0, channels=4), EventTraining(piece=None if count > 1 else 128)
+    kept, held = parted(clips, None, inputs, settings)
+    plain = hold_out(clips if count > 1 else pieces(clips, inputs, 128), settings.seed)[0]
+    mean = torch.cat([clip.samples for clip in plain])[:, 0].nanmean()
+    assert [clip.name for clip in kept] == [clip.name for clip in plain]
+    first = [clip for clip in (*kept, *held) if clip.name in [each.name for each in clips] or "from 0 s" in clip.name]
+    assert len(first) == count
+    for clip in first:
+        assert torch.allclose(clip.samples[:40, 0], mean)
 
 
 def test_training_on_clips_with_missing_numbers() -> None:

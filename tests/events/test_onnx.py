@@ -77,3 +77,11 @@ def test_a_model_that_differs_is_noticed(tmp_path: Path) -> None:
         net.head.weight += 0.1
     with pytest.raises(EvidentiaError, match="differ by"):
         check_agreement(NetworkStep(net), runtime)
+
+
+def test_units_are_exported(tmp_path: Path) -> None:
+    net = make_network("temporal", 3, 2).eval()
+    net.take_units(torch.randn(2, 50, 3) * torch.tensor([1e-6, 1.0, 1e3]))
+    assert net.unit is not None
+    export_onnx(net, tmp_path / "step.onnx")
+    assert check_agreement(NetworkStep(net), session(tmp_path / "step.onnx")) < 1e-5

@@ -17,7 +17,7 @@ from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth, early_curve, early_scores
 from evidentia.events import Clip, EventDetector, PhaseI, SeriesInputs, SoundInputs, Trigger, calibrate, synthetic_clips
 from evidentia.events.alarms import alarms, false_alarms, sustained
-from evidentia.events.fitting import check_lengths
+from evidentia.events.fitting import SegmentBeta, Tuning, check_lengths, tune
 from evidentia.events.inputs import Inputs
 
 RULES: list[dict[str, Any]] = [
@@ -51,6 +51,8 @@ def test_scores_are_those_of_the_alarms_of_streams(
     for by, collar in product(("clip", "event"), (0.0, 0.2)):
         options: dict[str, Any] = {"by": by, "early_collar": collar, "max_delay": 0.7}
         expected = early_scores(given, truth, **options).summary()
+        every = early_scores(given, truth, **{**options, "by": "event"})
+        expected["false_alarms_per_minute"] = every.false_alarms_per_minute
         found = det.evaluate(clips, **options, **rule).summary()
         assert 0 < found.pop("inference_time") < math.inf
         assert found == expected
@@ -71,6 +73,17 @@ def test_the_first_call_is_the_first_alarm_of_the_default(
         det.evaluate(clips, by="event").false_alarms_per_minute
         < early_scores(calls, det.truth(clips), by="event").false_alarms_per_minute
     )
+
+
+@pytest.mark.parametrize("by", ["clip", "event"])
+def test_every_false_alarm_of_a_long_recording_counts(detector: Callable[..., EventDetector], by: Any) -> None:
+    det = detector("temporal", series=True)
+    numbers = torch.randn(6000, 4, generator=torch.Generator().manual_seed(0))
+    recording = Clip(numbers, 10.0, [("class 0", 590.0, 599.0)])
+    given = det.stream(warnings=False, refractory=5.0).push(recording.samples)
+    false = [alarm for alarm in given if alarm.label != "class 0" or not 590 < alarm.time < 599.2]
+    assert len(false) > 100
+    assert det.evaluate([recording], by=by, refractory=5.0).false_alarms_per_minute == pytest.approx(len(false) / 10)
 
 
 def world(seed: int) -> tuple[Tensor, Tensor, EventTruth]:
@@ -102,6 +115,22 @@ def test_curves_over_sustained_scores_count_the_alarms(rule: dict[str, Any]) -> 
     assert curve.true_positives.amax() > 5
 
 
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("options", [{"max_delay": 0.2}, {"max_delay": 0.0}, {"max_delay": 0.3, "early_collar": 0.2}])
+def test_calibration_and_scores_count_late_alarms_alike(rule: dict[str, Any], options: dict[str, float]) -> None:
+    alpha, beta, truth = world(3)
+    trigger = Trigger(**rule)
+    score = PhaseI().fuse(alpha, beta).score
+    levels = score[score.isfinite()].quantile(torch.tensor([0.3, 0.6, 0.8, 0.9])).unsqueeze(-1).expand(-1, 2)
+    counted = false_alarms(sustained(score, trigger), truth, levels, refractory=trigger.refractory, **options)
+    for level, count in zip(levels, counted, strict=True):
+        given = alarms(score > level, trigger, truth.segment)
+        expected = early_scores(given, truth, by="event", **options)
+        assert torch.equal(count, expected.false_positives)
+        outside = given & (truth.reach(**options).event < 0)
+        assert count.sum() <= outside.sum()
+
+
 def test_thresholds_are_calibrated_for_the_trigger() -> None:
     alpha, beta, truth = world(2)
     strict = Trigger(needed=3, of=4)
@@ -118,6 +147,7 @@ def test_thresholds_are_calibrated_for_the_trigger() -> None:
     assert strictly(best["strict"].head) == best["strict"].scores.macro_f1 > strictly(best["plain"].head)
 
 
+@pytest.mark.filterwarnings("ignore:the clips to calibrate on have no event of")
 def test_a_detector_keeps_the_trigger_that_it_was_calibrated_for(clips: list[Clip], tmp_path: Path) -> None:
     det = EventDetector(epochs=1, preset=None, progress=False, needed=2, of=3, max_delay=2.0).fit(
         synthetic_clips(6, seed=1, duration=3.0)
@@ -161,3 +191,13 @@ def test_evaluation_tells_clips_that_are_too_short(detector: Callable[..., Event
     with pytest.raises(EvidentiaError, match=r"tick lasts 0\.025 s and a segment 0\.064 s"):
         det.evaluate([Clip(sound[:400], 16_000, name="tick")])
     assert det.evaluate([Clip(sound[:400], 16_000), Clip(sound, 16_000)]).false_alarms_per_minute > 0
+
+
+@pytest.mark.parametrize(("fewest", "per_class"), [(19, False), (20, True)])
+def test_thresholds_are_of_a_class_where_every_class_has_20_events(fewest: int, per_class: bool) -> None:
+    labels = [0] * 60 + [1] * fewest
+    truth = EventTruth.from_events([[(label, 0.3, 0.6)] for label in labels], [10] * len(labels), 2, 0.1)
+    alpha = 1 + 9 * torch.rand(len(labels), 10, 2, generator=torch.Generator().manual_seed(0))
+    found = SegmentBeta(alpha, torch.full_like(alpha, 4.0), truth.lengths)
+    head = tune(PhaseI(), found, truth, Tuning(), Trigger())[0].head
+    assert isinstance(head.threshold, tuple) == per_class

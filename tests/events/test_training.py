@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
+from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
 from evidentia.events import (
     Augmentation,
@@ -27,6 +28,9 @@ from evidentia.events import training as loop
 from evidentia.events.augmentation import Batch, masked, mixed, rolled, shifted
 from evidentia.events.training import Examples
 from evidentia.learning import beta_risk
+
+# Few clips are held out of few, and not every class is in them.
+pytestmark = pytest.mark.filterwarnings("ignore:the clips to calibrate on have no event of")
 
 QUICK: dict[str, Any] = {"preset": None, "progress": False, "batch_size": 4}
 KINDS: dict[str, Any] = {"labels": ["siren", "hiss", "clicks"], "duration": 4.0, "snr": (12.0, 24.0)}
@@ -211,3 +215,52 @@ def test_shifts_and_masks() -> None:
     assert 0 < int(widths.max()) <= 24
     noisy = SeriesAugmentation(noise=0.1)(batch_of())
     assert 0 < float((noisy.frames - batch_of().frames).std()) < 2
+
+
+def series(scale: float, number: int, offset: float = 0.0) -> Clip:
+    """Two channels of noise, in the first of which an event is a step, and a third that is constant."""
+    numbers = torch.randn(300, 3, generator=torch.Generator().manual_seed(number))
+    numbers[:, 2] = 0.1
+    numbers[100:140, 0] += 4
+    numbers[:, :2] = numbers[:, :2] * scale + offset
+    return Clip(numbers, 10.0, [("leak", 10.0, 14.0)], f"clip {number}")
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-6, 1e-12, 1e-24, 1e3])
+def test_a_series_of_any_unit_trains_alike(scale: float, tmp_path: Path) -> None:
+    found = []
+    for size in (1.0, scale):
+        det = EventDetector("temporal", epochs=3, seed=0, **QUICK).fit([series(size, n) for n in range(10)])
+        tested = [series(size, 50 + n) for n in range(4)]
+        scores = det.evaluate(tested)
+        assert scores.macro_f1 > 0.7
+        found.append((det.history_[-1]["loss"], det.beta(tested).alpha))
+        if size == scale:
+            det.save(tmp_path / "detector")
+            again = EventDetector.load(tmp_path / "detector")
+            assert torch.equal(again.beta(tested).alpha, found[-1][1])
+            assert torch.allclose(again.network_.usual_frame()[:2], torch.tensor(0.5 * scale), atol=0.6 * scale)
+            assert float(again.network_.usual_frame()[2]) == pytest.approx(0.1, abs=1e-5)
+            stream = again.stream(warnings=False)
+            assert [each.time for each in stream.push(tested[0].samples)] == [
+                each.time for each in det.detect(tested[0], warnings=False)
+            ]
+    assert found[0][0] == pytest.approx(found[1][0], rel=0.02)
+
+
+def test_units_are_left_alone_where_they_are_large_enough(tmp_path: Path) -> None:
+    large = EventDetector("temporal", epochs=1, **QUICK).fit([series(5.0, n) for n in range(5)])
+    assert large.network_.unit is None
+    small = EventDetector("temporal", epochs=1, **QUICK).fit([series(1e-3, n) for n in range(5)])
+    assert small.network_.unit is not None
+    assert small.network_.unit.tolist()[2] == 1.0
+    assert small.network_.unit.log2().frac().eq(0).all()
+    # A network that has learned before keeps its units.
+    after = EventDetector(small.network_, epochs=1, **QUICK).fit([series(1e-6, n) for n in range(5)])
+    assert torch.equal(after.network_.unit, small.network_.unit)
+    # Files of before have none.
+    large.save(tmp_path / "detector")
+    tensors, content = load_tensors(tmp_path / "detector", "event detector")
+    del content["unit"]
+    save_tensors(tmp_path / "older", "event detector", tensors, content)
+    assert EventDetector.load(tmp_path / "older").network_.unit is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidentia import EvidentiaError
-from evidentia.events import Clip, Event, SeriesInputs, SoundInputs, Trigger
+from evidentia.evaluation import EventTruth, early_scores
+from evidentia.events import Clip, Event, SeriesInputs, SoundInputs, Trigger, event_truth
+from evidentia.events.alarms import false_alarms
 from evidentia.events.chunks import series_samples, sound_samples
-from evidentia.events.detections import delay_of
-from evidentia.events.fitting import cut, hold_out
+from evidentia.events.detections import Announcer, Fired
+from evidentia.events.fitting import cut
+from evidentia.events.held_out import hold_out
 from evidentia.events.inputs import Inputs
+from evidentia.opinions import BinomialOpinion
 
 
 def alarms(trigger: Trigger, calls: list[bool], seconds: float = 0.1) -> list[int]:
@@ -53,6 +58,21 @@ def test_a_class_that_is_still_on_after_the_refractory_time_is_called_then() -> 
     assert alarms(Trigger(refractory=0.4), calls) == [0, 4]
 
 
+@pytest.mark.parametrize("refractory", [1e9, 1e18, 1e300, 1.7e308])
+def test_a_refractory_time_without_end_leaves_the_first_alarm(refractory: float) -> None:
+    calls = [False, True, False, True, False, True]
+    assert alarms(Trigger(refractory=refractory), calls) == [1]
+    truth = EventTruth.from_activity(torch.zeros(1, 6, 1))
+    scores = torch.tensor(calls).float().view(1, 6, 1)
+    assert false_alarms(scores, truth, torch.tensor([[0.5]]), refractory=refractory).tolist() == [[1]]
+
+
+def test_chunks_of_bfloat16_are_taken() -> None:
+    given = torch.tensor([0.5, -0.25], dtype=torch.bfloat16)
+    assert sound_samples(given).tolist() == [0.5, -0.25]
+    assert series_samples(given, channels=1).dtype == np.float32
+
+
 def test_kinds_of_sound() -> None:
     assert sound_samples(np.array([-128, 64], dtype=np.int8)).tolist() == [-1.0, 0.5]
     assert sound_samples(np.array([0, 192], dtype=np.uint8)).tolist() == [-1.0, 0.5]
@@ -79,12 +99,49 @@ def test_inputs_are_found_from_clips() -> None:
         assert Inputs.from_dict(inputs.model_dump(mode="json")) == inputs
 
 
+def delay_of(label: str, segment: int, events: list[Event]) -> float | None:
+    """The delay of a detection of the label in a segment of 0.1 s."""
+    labels = ("a", "b")
+    announcer = Announcer(labels, 1 if label == "*" else 2, 0.1, events=events)
+    calls = np.array([[name == label for name in announcer.names]])
+    half = torch.full((1, 1, 2), 0.5)
+    opinion = BinomialOpinion(half, half, torch.zeros_like(half), half)
+    (found,) = announcer.detections(Fired(calls, lambda: opinion, None, None, np.array([segment])), 0)
+    return found.delay
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [("a", 0.0, 0.25), ("a", 0.27, 0.6)],
+        [("a", 0.12, 0.3), ("a", 0.25, 0.7), ("b", 0.4, 0.9)],
+        [("a", 0.1, 0.22), ("a", 0.24, 0.26), ("a", 0.28, 0.5)],
+    ],
+    ids=["share a segment", "overlap", "within a segment"],
+)
+@pytest.mark.parametrize("label", ["a", "*"])
+def test_delays_of_streams_are_those_of_the_scores(label: str, events: list[tuple[str, float, float]]) -> None:
+    known = [Event(*each) for each in events]
+    truth = event_truth([Clip([0.0] * 100, 100.0, known)], ["a", "b"], 0.1)
+    truth = truth.any_class() if label == "*" else truth
+    for segment in range(10):
+        calls = torch.zeros(1, 10, truth.num_classes, dtype=torch.bool)
+        calls[0, segment, 0] = True
+        expected = early_scores(calls, truth).delay
+        found = delay_of(label, segment, known)
+        assert (math.nan if found is None else found) == pytest.approx(expected, nan_ok=True)
+
+
 def test_delays_and_pieces() -> None:
     events = [Event("a", 1.0, 2.0), Event("b", 1.45, 3.0)]
-    assert delay_of("a", 9, 0.1, events) is None
-    assert delay_of("a", 10, 0.1, events) == pytest.approx(0.1)
-    assert delay_of("b", 14, 0.1, events) == pytest.approx(0.05)
-    assert delay_of("*", 29, 0.1, events) == pytest.approx(1.55)
+    assert delay_of("a", 9, events) is None
+    assert delay_of("a", 10, events) == pytest.approx(0.1)
+    assert delay_of("b", 14, events) == pytest.approx(0.05)
+    # Of no class in particular: events that overlap are one, as in the scores.
+    assert delay_of("*", 29, events) == pytest.approx(2.0)
+    assert delay_of("*", 30, events) is None
+    # Events of a class that the detector does not know are none.
+    assert delay_of("*", 40, [*events, Event("c", 4.0, 5.0)]) is None
     clip = Clip(torch.arange(30.0), 10.0, events)
     pieces = cut([clip], 16)
     assert torch.equal(torch.cat([piece.samples for piece in pieces]), clip.samples)

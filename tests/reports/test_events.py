@@ -87,6 +87,36 @@ def test_a_series_and_a_head_of_no_class(clip, tmp_path: Path):
     save_figure(clip_picture(make_detector(head="umss-warning"), clip), tmp_path / "onset.png")
 
 
+def test_alarms_are_those_of_the_trigger(clip):
+    detector, rule = make_detector(), {"needed": 2, "of": 5, "refractory": 0.3}
+    calls = detector.detect(clip, warnings=False, **rule)
+    assert [call.time for call in calls] != [call.time for call in detector.detect(clip, warnings=False)]
+    figure = clip_picture(detector, clip, LABELS, **rule)
+    for ax, label in zip(figure.axes[2:], LABELS, strict=True):
+        marked = sorted(time for line in ax.lines if line.get_marker() in ("v", "x") for time in line.get_xdata())
+        assert marked == pytest.approx([call.time for call in calls if call.label == label])
+
+
+def test_channels_have_their_names_and_the_detectors_order(tmp_path: Path):
+    detector = make_detector(series=True)
+    detector.columns_ = ("heat", "flow", "load", "wear")
+    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+    series = Clip(samples, 10.0, [("hiss", 1.0, 2.0)], columns=("wear", "heat", "flow", "load"))
+    figure = clip_picture(detector, series)
+    ax = figure.axes[0]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["heat", "flow", "load", "wear"]
+    drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
+    assert drawn["wear"].tolist() == samples[:, 0].tolist()
+    save_figure(figure, tmp_path / "series.png")
+    torch.manual_seed(3)
+    names = tuple(f"channel {n}" for n in range(12))
+    network = make_network("temporal", 12, 3, segment=1).eval()
+    many = EventDetector.assemble(network, LABELS, SeriesInputs(rate=10.0, channels=12), make_head("wbc"))
+    legend = clip_picture(many, Clip(torch.randn(40, 12), 10.0, columns=names)).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == list(names[:8])
+    assert legend.get_title().get_text() == "4 more are not named"
+
+
 def test_bad_input(clip):
     detector = make_detector()
     for labels in (["cow"], "siren", []):

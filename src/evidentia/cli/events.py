@@ -25,7 +25,10 @@ _Data = Annotated[
 _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
 _Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
-_Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column named time.")]
+_Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column of times.")]
+_Time = Annotated[
+    str | None, typer.Option(help="The column of times, in seconds, of a series; else the one named time, if any.")
+]
 _Needed = Annotated[
     int | None, typer.Option(min=1, help="How many of the latest segments (--of) must be called for an alarm.")
 ]
@@ -99,6 +102,7 @@ def train(
     ] = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
+    time: _Time = None,
     checkpoint: Annotated[Path | None, typer.Option(help="File from which a run that was killed goes on.")] = None,
 ) -> None:
     """Train a detector, calibrate it on clips held out, and write it to a file.
@@ -122,7 +126,7 @@ def train(
     )
     model |= {"size": size.value, "head": head, "seed": seed, "early_collar": early_collar}
     model["preset"] = None if preset is _Preset.NONE else preset.value
-    run_train(data, out, model, clips=clips, data_root=data_root, rate=rate)
+    run_train(data, out, model, clips=clips, data_root=data_root, rate=rate, time_column=time)
 
 
 @events.command()
@@ -139,6 +143,7 @@ def evaluate(
     refractory: _Refractory = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
+    time: _Time = None,
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the first clip to this file: .png or .svg.")] = None,
 ) -> None:
@@ -157,6 +162,7 @@ def evaluate(
         trigger=_given(needed=needed, of=of, refractory=refractory),
         data_root=data_root,
         rate=rate,
+        time_column=time,
         json_file=json,
         picture=picture,
     )
@@ -174,12 +180,18 @@ def detect(
     ],
     rate: Annotated[
         float | None,
-        typer.Option(help="Samples a second on stdin; must be the detector's. Sound files are resampled."),
+        typer.Option(
+            help="Samples a second on stdin, or of a CSV file whatever its times; must be the detector's. Sound files "
+            "are resampled."
+        ),
     ] = None,
+    time: _Time = None,
     output: Annotated[_Format, typer.Option("--format", help="Lines of text, or of JSON.")] = _Format.TEXT,
     engine: Annotated[_Runtime, typer.Option(help="What runs the network.")] = _Runtime.TORCH,
     chunk: Annotated[float, typer.Option(help="Seconds that are taken at a time, at most.")] = 0.064,
-    state: Annotated[Path | None, typer.Option(help="Go on from this file if it is there, and write it.")] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Go on from this file if it is there, and keep it written.")
+    ] = None,
     label: Annotated[list[str] | None, typer.Option(help="Call this class only; may be given several times.")] = None,
     warnings: Annotated[bool, typer.Option(help="Also warn when something is beginning.")] = True,
     needed: _Needed = None,
@@ -192,10 +204,11 @@ def detect(
     """
     from evidentia.cli.events_listen import run_detect
 
-    if rate is not None and file != "-":
-        raise typer.BadParameter("a file says its own rate; --rate is for raw samples on stdin")
+    if rate is not None and file != "-" and Path(file).suffix.lower() != ".csv":
+        raise typer.BadParameter("a file says its own rate; --rate is for samples on stdin, and CSV files")
     if not 0 < chunk < float("inf"):
         raise typer.BadParameter(f"--chunk must be a positive number of seconds, got {chunk:g}")
     options = {"labels": label or None, "warnings": warnings, "engine": engine.value}
     options |= _given(needed=needed, of=of, refractory=refractory)
-    run_detect(model, file, options, rate=rate, chunk=chunk, state=state, as_json=output is _Format.JSON)
+    as_json = output is _Format.JSON
+    run_detect(model, file, options, rate=rate, time=time, chunk=chunk, state=state, as_json=as_json)

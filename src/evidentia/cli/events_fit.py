@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.cli.events_sources import TIME, told_as_options
 from evidentia.evaluation import EarlyScores
 from evidentia.events import (
     ANY,
@@ -41,6 +43,7 @@ def run_train(
     clips: int | None,
     data_root: Path | None = None,
     rate: float | None = None,
+    time_column: str | None = None,
 ) -> None:
     """Load, fit, save, and print what was calibrated."""
     if out.is_dir():
@@ -49,13 +52,18 @@ def run_train(
     model = {"network": "crnn" if sound else "temporal", **model, "sound": sound}
     detector, begin = EventDetector(**model), time.monotonic()
     seed = model["seed"]
-    training = read_clips(data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate)
+    training = read_clips(
+        data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate, time_column=time_column
+    )
     held = None
     if data in DATASETS:
         # A quarter as many to calibrate on, which come from other sounds.
         few = None if clips is None else math.ceil(clips / 4)
         held = read_clips(data, "validation", count=few, seed=seed, data_root=data_root)
-    detector.fit(training, held)
+    with warnings.catch_warnings():
+        # It is told in a sentence of its own, beneath the target.
+        warnings.filterwarnings("ignore", message="the clips to calibrate on")
+        detector.fit(training, held)
     detector.save(out)
     console = Console()
     size = sum(parameter.numel() for parameter in detector.network_.parameters())
@@ -78,10 +86,15 @@ def run_evaluate(
     trigger: Mapping[str, Any],
     data_root: Path | None = None,
     rate: float | None = None,
+    time_column: str | None = None,
     json_file: Path | None = None,
     picture: Path | None = None,
 ) -> None:
     """Score a detector, print the figures, write them and draw the first clip."""
+    if picture is not None:
+        from evidentia.reports.style import check_picture
+
+        check_picture(picture)
     detector = EventDetector.load(model)
     record = RunRecord(
         {"model": model.name, "data": _short(data), "clips": clips, **scoring, **_configuration(detector, trigger)}
@@ -89,7 +102,16 @@ def run_evaluate(
     wanted = float(detector.inputs_.sample_rate)
     # A series in CSV files may have any rate, but sound is resampled to whole numbers of samples a second.
     sound_rate = int(wanted) if wanted.is_integer() else _RATE
-    found = read_clips(data, "test", count=clips, seed=seed, data_root=data_root, rate=sound_rate, series_rate=rate)
+    found = read_clips(
+        data,
+        "test",
+        count=clips,
+        seed=seed,
+        data_root=data_root,
+        rate=sound_rate,
+        series_rate=rate,
+        time_column=time_column,
+    )
     if not any(label in detector.labels_ for clip in found for label in clip.labels):
         raise EvidentiaError(
             f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
@@ -104,7 +126,7 @@ def run_evaluate(
     if picture is not None:
         from evidentia.reports import clip_picture, save_figure
 
-        save_figure(clip_picture(detector, found[0]), picture)
+        save_figure(clip_picture(detector, found[0], **trigger), picture)
 
 
 def read_clips(
@@ -116,6 +138,7 @@ def read_clips(
     data_root: Path | None = None,
     rate: int = _RATE,
     series_rate: float | None = None,
+    time_column: str | None = None,
 ) -> list[Clip]:
     """Clips of a data set by name, of a tsv file of events, of a folder with sounds and one tsv file, or of series.
 
@@ -127,6 +150,7 @@ def read_clips(
         data_root: the folder that ESC-50, or the sounds of a tsv file, are in; else they lie beside the tsv file.
         rate: sounds are resampled to it.
         series_rate: of series in files without a column of times.
+        time_column: the name of that column; else it is named time.
     """
     path = Path(data)
     if data in DATASETS or not path.exists():
@@ -137,7 +161,8 @@ def read_clips(
             )
         return load_clips(data, part, count=count, seed=seed, data_root=data_root)
     if is_series(data):
-        return load_series(path, rate=series_rate, limit=count)
+        with told_as_options():
+            return load_series(path, rate=series_rate, time=time_column or TIME, limit=count)
     if path.is_dir():
         tables = sorted(path.glob("*.tsv"))
         if len(tables) != 1:
@@ -225,6 +250,9 @@ def _print_calibration(console: Console, detector: EventDetector) -> None:
     ((target, value),) = found["target"].items()
     met = "met" if found["met"] else "NOT met, the nearest was taken"
     console.print(f"calibrated on clips held out to {_TARGETS[target].format(value)}: {met}", highlight=False)
+    if found["missing"]:
+        missing = "any class" if len(found["missing"]) == len(detector.labels_) else ", ".join(found["missing"])
+        console.print(f"  they have no event of {missing}: nothing is known of when to call it", highlight=False)
     for line in _figures(found["scores"]):
         console.print(f"  {line}", highlight=False)
     console.print(_settings_table(detector.head_, detector.labels_))

@@ -40,7 +40,8 @@ class EarlyScores:
         delay_segments: the same, in segments.
         censored_delay: the mean over hits and misses, where a miss counts to the end of the event.
         class_delay: the mean delay of each class's hits, shape `(K,)`.
-        false_alarms_per_minute: false positives of all classes a minute of stream.
+        false_alarms_per_minute: false positives of all classes a minute of stream; by clip at most one of each clip and
+            class, which says little of long clips.
     """
 
     true_positives: Tensor
@@ -105,8 +106,11 @@ def early_scores(
     Args:
         calls: whether each class is called in each segment, 0 or 1, shape `(N, T, K)`.
         truth: the events of the N clips.
-        by: `clip` counts the first call of each clip and class, `event` counts events and alarms.
-        max_delay: calls later than this after the onset, in seconds, are false positives.
+        by: `clip` counts the first call of each clip and class, `event` counts events and alarms. By clip there is at
+            most one false alarm a clip and class, so that false alarms a minute shrink as clips get longer; those of
+            long recordings are to be counted by event, as a detector's own scores do whatever else is by clip.
+        max_delay: calls later than this after the onset, in seconds, are false positives, but for further alarms
+            within an event that was hit in time.
         early_collar: calls up to this long before the onset, in seconds, are hits.
 
     Example:
@@ -119,17 +123,19 @@ def early_scores(
     called = as_binary(calls, "calls").cpu()
     check_grid(called, truth, "calls")
     called = called & truth.valid(called.shape[1])
-    event, onset_segment = truth.reach(called.shape[1], max_delay=max_delay, early_collar=early_collar)
+    event, onset_segment, late = truth.reach(called.shape[1], max_delay=max_delay, early_collar=early_collar)
     if by == "clip":
         alarm = called & (called.cumsum(1) == 1)
     elif by == "event":
         alarm = called & ~torch.cat([torch.zeros_like(called[:, :1]), called[:, :-1]], 1)
     else:
         raise EvidentiaError(f"by must be 'clip' or 'event', got {by!r}")
-    false = alarm & (event < 0)
     hitting = (alarm & (event >= 0)).nonzero(as_tuple=True)
     first = torch.full((len(truth.clip),), called.shape[1]).scatter_reduce(0, event[hitting], hitting[1], "amin")
     hit = first < called.shape[1]
+    # The number -1 of no event finds the last, which is none that was hit.
+    further = torch.cat([hit, hit.new_zeros(1)])[late]
+    false = alarm & (event < 0) & ~further
     nan = torch.full_like(truth.onset, torch.nan)
     delays = torch.where(hit, ((first + 1).double() * truth.segment - truth.onset).clamp(min=0), nan)
     steps = torch.where(hit, (first - onset_segment).clamp(min=0).double(), nan)
@@ -198,7 +204,7 @@ def onset_auc(scores: TensorLike, truth: EventTruth, *, within: int = 10) -> Ten
         raise EvidentiaError(f"scores must have shape (N, T) or (N, T, 1), got {tuple(values.shape)}")
     size = values.shape[1]
     check_grid(values, truth.any_class(), "scores")
-    event, onset_segment = truth.reach(size)
+    event, onset_segment, _ = truth.reach(size)
     active = event >= 0
     age = torch.arange(size).view(1, -1, 1) - onset_segment[event.clamp(min=0)] if len(truth.clip) else event
     begins = (active & (age < within)).any(2)

@@ -24,6 +24,8 @@ class Reach(NamedTuple):
     """The number of the event that a call there hits, or -1, shape `(N, T, K)`; of two that share it, the later."""
     onset_segment: Tensor
     """The segment in which each event begins, shape `(E,)`."""
+    late: Tensor
+    """The number of the event that a call there is too late for, or -1: false unless that event was hit before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,31 +141,58 @@ class EventTruth:
 
         Args:
             segments: T; the longest clip's number of segments if None.
-            max_delay: a call that comes later than this after the onset, in seconds, hits nothing.
+            max_delay: a call that comes later than this after the onset, in seconds, hits nothing, but is no false one
+                either in an event that was hit in time.
             early_collar: how long before the onset, in seconds, a call still counts.
         """
         for name, value in (("max_delay", max_delay), ("early_collar", early_collar)):
             if value is not None and not 0 <= value < float("inf"):
                 raise EvidentiaError(f"{name} must be at least 0 seconds, got {value}")
         size = self._segments(segments)
-        begin = torch.floor(self.onset / self.segment + _SLACK).long()
-        end = torch.ceil(self.offset / self.segment - _SLACK).long().clamp(max=self.lengths[self.clip])
-        end = torch.maximum(end, begin + 1)
+        begin, whole = self._spans()
+        end = whole
         if max_delay is not None:
             # A call in segment t is made at the end of it, (t + 1) segments after the beginning.
             end = torch.minimum(end, torch.floor((self.onset + max_delay) / self.segment + _SLACK).long())
         start = torch.floor((self.onset - early_collar) / self.segment + _SLACK).long().clamp(min=0)
+        # The collar first, because it must not reach into an event that is still going on.
+        event = self._numbers(size, (start, torch.minimum(begin, end)), (begin, end))
+        late = torch.full_like(event, -1)
+        if max_delay is not None:
+            late = torch.where(event < 0, self._numbers(size, (begin, whole)), -1)
+        return Reach(event, begin, late)
+
+    def delay(self, clip: int, segment: int, label: int) -> float | None:
+        """How long after its onset a call in a segment hits an event of a class, in seconds; None if it hits none.
+
+        Example:
+            >>> truth = EventTruth.from_events([[(0, 0.0, 0.25), (0, 0.27, 0.6)]], [10], num_classes=1, segment=0.1)
+            >>> [truth.delay(0, segment, 0) for segment in (1, 2, 6)]  # two events share the segment 2
+            [0.2, 0.03, None]
+        """
+        begin, end = self._spans()
+        of_class = (self.clip == clip) & (self.label == label)
+        hit = self.onset[of_class & (begin <= segment) & (segment < end)]
+        return round(max(0.0, (segment + 1) * self.segment - float(hit[-1])), 9) if len(hit) else None
+
+    def _spans(self) -> tuple[Tensor, Tensor]:
+        """The first segment of each event, and the one after its last."""
+        begin = torch.floor(self.onset / self.segment + _SLACK).long()
+        end = torch.ceil(self.offset / self.segment - _SLACK).long().clamp(max=self.lengths[self.clip])
+        return begin, torch.maximum(end, begin + 1)
+
+    def _numbers(self, size: int, *spans: tuple[Tensor, Tensor]) -> Tensor:
+        """Which event is in each segment, shape `(N, T, K)`, or -1; later spans go before earlier ones."""
         event = torch.full((len(self.lengths) * self.num_classes, size), -1)
         row = self.clip * self.num_classes + self.label
-        # The collar first, because it must not reach into an event that is still going on.
-        for first, last in ((start, torch.minimum(begin, end)), (begin, end)):
+        for first, last in spans:
             count = (last - first).clamp(min=0)
             number = torch.repeat_interleave(count)
             step = torch.arange(len(number)) - (count.cumsum(0) - count)[number]
             place = row[number] * size + first[number] + step
             event.view(-1).index_fill_(0, place, -1)
             event.view(-1).scatter_reduce_(0, place, number, "amax")
-        return Reach(event.view(len(self.lengths), self.num_classes, size).transpose(1, 2), begin)
+        return event.view(len(self.lengths), self.num_classes, size).transpose(1, 2)
 
     def _segments(self, segments: int | None) -> int:
         longest = int(self.lengths.max()) if len(self.lengths) else 0

@@ -90,22 +90,27 @@ def false_alarms(
         tensor([1, 2, 1, 0])
     """
     size = scores.shape[1]
-    outside = (truth.reach(size, max_delay=max_delay, early_collar=early_collar).event < 0).unsqueeze(-1).numpy()
+    found = truth.reach(size, max_delay=max_delay, early_collar=early_collar)
+    event, late = (part.unsqueeze(-1).numpy() for part in (found.event, found.late))
     values = scores.masked_fill(~truth.valid(size), -torch.inf).unsqueeze(-1).numpy()
     levels = thresholds.T.contiguous().numpy()
-    rest = round((Trigger().refractory if refractory is None else refractory) / truth.segment)
+    rule = Trigger() if refractory is None else Trigger(refractory=refractory)
+    # Beyond the end of the clips nothing is counted, and all of it fits the counters.
+    rest = min(rule.rest(truth.segment), size)
     total = np.zeros(levels.shape, dtype=np.int64)
     step = max(1, _AT_ONCE // levels.size)
     for first in range(0, len(values), step):
         rows = slice(first, first + step)
-        total += _alarms(values[rows], outside[rows], levels, rest).sum(0)
+        total += _alarms(values[rows], event[rows], late[rows], levels, rest).sum(0)
     return torch.from_numpy(total).T
 
 
-def _alarms(values: Array, outside: Array, levels: Array, rest: int) -> Array:
+def _alarms(values: Array, event: Array, late: Array, levels: Array, rest: int) -> Array:
     """What `Trigger.fire` gives outside of events, counted for each clip, class and threshold, shape `(N, K, Q)`."""
     shape = (len(values), *levels.shape)
     on, ready, count = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+    # The latest event that was hit; events of a class follow each other, so that none before it is still going on.
+    hit = np.full(shape, -1)
     for t in range(values.shape[1]):
         active = values[:, t] > levels
         begins = active > on
@@ -115,5 +120,8 @@ def _alarms(values: Array, outside: Array, levels: Array, rest: int) -> Array:
         fired = np.flatnonzero(begins)
         on.flat[fired] = True
         ready.flat[fired] = t + rest
-        count.flat[fired] += np.broadcast_to(outside[:, t], shape).flat[fired]
+        now, missed = (np.broadcast_to(part[:, t], shape).flat[fired] for part in (event, late))
+        before = hit.flat[fired]
+        count.flat[fired] += (now < 0) & ((missed < 0) | (missed != before))
+        hit.flat[fired] = np.where(now < 0, before, now)
     return count

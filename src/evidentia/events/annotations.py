@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.audio_files import audio_file, read_audio
 from evidentia.events.clips import Clip, Event
+from evidentia.events.tables import as_number, read_table, read_text
 
 DESED_CLASSES = (
     "Alarm_bell_ringing",
@@ -31,7 +30,6 @@ _COLUMNS = (
     ("filename", "onset", "offset", "event_label"),  # DESED
     ("segment_id", "start_time_seconds", "end_time_seconds", "label"),  # AudioSet-strong
 )
-_LARGEST = 512 * 2**20
 
 
 def read_strong_labels(path: str | os.PathLike[str]) -> dict[str, list[Event]]:
@@ -136,7 +134,7 @@ class Ontology:
     def read(cls, path: str | os.PathLike[str]) -> Ontology:
         """Read AudioSet's `ontology.json`."""
         try:
-            entries = json.loads(_text(path))
+            entries = json.loads(read_text(path))
             names = {str(entry["id"]): str(entry["name"]) for entry in entries}
             children = {str(entry["id"]): tuple(map(str, entry["child_ids"])) for entry in entries}
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -159,36 +157,12 @@ class Ontology:
         return tuple(self.names[child] for child in self.children_of.get(ids[0], ()) if child in self.names)
 
 
-def read_table(path: str | os.PathLike[str], delimiter: str) -> list[tuple[int, list[str]]]:
-    """The rows of a text table with the number of their line, the header first; empty lines are left out."""
-    try:
-        reader = csv.reader(_text(path).splitlines(), delimiter=delimiter, strict=True)
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except csv.Error as error:
-        raise FileFormatError(f"{path} is not a table that can be read: {error}") from error
-    if not rows:
-        raise FileFormatError(f"{path} is empty; it must begin with a line of column names")
-    return rows
-
-
-def parse_times(onset: str, offset: str, where: str) -> tuple[float, float]:
+def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tuple[float, float]:
     """Onset and offset in seconds."""
     try:
-        begin, end = float(onset), float(offset)
+        begin, end = as_number(onset, decimal), as_number(offset, decimal)
     except ValueError as error:
         raise FileFormatError(f"{where} must give onset and offset in seconds, got {onset!r} and {offset!r}") from error
     if not 0 <= begin < end < math.inf:
         raise FileFormatError(f"{where} has an event from {begin:g} s to {end:g} s; it must end after it begins")
     return begin, end
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
-    if file.stat().st_size > _LARGEST:
-        raise FileFormatError(f"{file} is larger than {_LARGEST // 2**20} MB, which no table of annotations is")
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{file} is not a text file in UTF-8 ({error})") from error

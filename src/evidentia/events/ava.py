@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia.events.annotations import read_table
 from evidentia.events.clips import Clip, Event
+from evidentia.events.tables import read_table
 
 _STEP = 1.0
 _ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\b(?:label_)?id:\s*(\d+)', re.DOTALL)

@@ -34,12 +34,21 @@ class Calibration:
     Attributes:
         head: the head with the settings that were chosen.
         scores: its scores on the held-out data; a little better than on new data, because the settings fit these.
-        met: whether the target was met there; if not, the settings come as close to it as any.
+        met: whether the target was met there; if not, the settings come as close to it as any. Where there are no
+            events no target is.
+        false_alarms_per_minute: every alarm that streams of the held-out data give for nothing, as the target counts
+            them; that of the scores is of the first alarm of each clip and class.
     """
 
     head: FusionHead
     scores: EarlyScores
     met: bool
+    false_alarms_per_minute: float
+
+    def summary(self) -> dict[str, Any]:
+        """Whether the target was met, and the scores with every false alarm counted, ready for JSON; None for NaN."""
+        scores = {**self.scores.summary(), "false_alarms_per_minute": self.false_alarms_per_minute}
+        return {"met": self.met, "scores": scores}
 
 
 def calibrate(
@@ -116,7 +125,8 @@ def calibrate(
     choice, met = choose(candidates, target, value)
     chosen = _with_choice(head, variants, curves, choice, per_class)
     announced = alarms(chosen.calls(chosen.fuse(alpha, beta)), rule, truth.segment)
-    return Calibration(chosen, early_scores(announced, truth, **options), met)
+    scores, streamed = (early_scores(announced, truth, by=by, **options) for by in ("clip", "event"))
+    return Calibration(chosen, scores, met and len(truth.clip) > 0, streamed.false_alarms_per_minute)
 
 
 def quiet_thresholds(
@@ -153,7 +163,13 @@ def quiet_thresholds(
 
 
 def sensitivity(
-    head: FusionHead, alpha: Tensor, beta: Tensor, truth: EventTruth, setting: str, values: Iterable[Any]
+    head: FusionHead,
+    alpha: Tensor,
+    beta: Tensor,
+    truth: EventTruth,
+    setting: str,
+    values: Iterable[Any],
+    trigger: Trigger | None = None,
 ) -> list[tuple[Any, EarlyScores]]:
     """The scores at each value of one setting, all else equal: the thesis' figures over vacuity limits and windows.
 
@@ -164,6 +180,7 @@ def sensitivity(
         truth: the events of the clips.
         setting: its name, such as `max_vacuity`, `window`, `decay` or `threshold`.
         values: the values to try.
+        trigger: that of the streams; a stream's default if None.
 
     Example:
         >>> from evidentia.events import PhaseI
@@ -176,7 +193,8 @@ def sensitivity(
     rows = []
     for value in values:
         variant = type(head)(**{**head.model_dump(), setting: value})
-        rows.append((value, early_scores(variant.calls(variant.fuse(alpha, beta)), truth)))
+        calls = variant.calls(variant.fuse(alpha, beta))
+        rows.append((value, early_scores(alarms(calls, trigger or Trigger(), truth.segment), truth)))
     return rows
 
 

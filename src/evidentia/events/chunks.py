@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
@@ -68,7 +69,10 @@ def series_samples(given: Any, channels: int) -> Samples:
 
 def _as_array(given: Any) -> npt.NDArray[Any]:
     try:
-        array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+        if isinstance(given, Tensor):
+            # NumPy has no bfloat16.
+            given = given.detach().cpu().float() if given.dtype == torch.bfloat16 else given.detach().cpu()
+        array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise EvidentiaError(f"samples must be an array, a tensor or a list of numbers: {error}") from error
     if array.dtype.kind not in "iuf":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.clips import Clip, clip_labels
+from evidentia.events.clips import Clip, Event, clip_labels
 from evidentia.events.inputs import Inputs, SeriesInputs, SoundInputs
 from evidentia.events.models import NETWORKS, EventNetwork, make_network
 from evidentia.learning.seeding import seeded
@@ -72,6 +73,23 @@ def inputs_for(
     for clip in clips:
         inputs.check_clip(clip)
     return inputs
+
+
+def in_step(clips: Sequence[Clip], inputs: Inputs) -> list[Clip]:
+    """The clips by the clock of a detector: of a series at about its rate, samples and the events at them count.
+
+    Example:
+        >>> in_step([Clip([[0.0]] * 505, 10.1, [("jam", 20.0, 30.0)])], SeriesInputs(rate=10.0, channels=1))[0].events
+        (Event(label='jam', onset=20.2, offset=30.3),)
+    """
+    rate, result = inputs.sample_rate, []
+    for clip in clips:
+        inputs.check_clip(clip)
+        # Rounded, so that no event ends after its clip for the last bit of a product.
+        pace = clip.rate / rate
+        events = [Event(label, round(onset * pace, 9), round(offset * pace, 9)) for label, onset, offset in clip.events]
+        result.append(clip if clip.rate == rate else replace(clip, rate=rate, events=tuple(events)))
+    return result
 
 
 def network_for(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.evaluation import EventTruth
 from evidentia.events.clips import Event, as_event
 from evidentia.opinions import BinomialOpinion, comultiply
 
@@ -19,8 +19,8 @@ Level: TypeAlias = Literal["warning", "alarm"]
 ANY = "*"
 """The label of a detection that is of no class in particular: something is beginning."""
 
-# Seconds are multiples of a segment only up to rounding; this share of a segment is taken for none.
-_SLACK = 1e-6
+# Of a stream that has no end, in segments.
+_ENDLESS = 2**40
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,12 @@ class Announcer:
         self.seconds = seconds
         self.wanted = None if wanted is None else frozenset([*wanted, ANY])
         self.events = None if events is None else [as_event(event, "the events of the stream") for event in events]
+        self._truths: dict[str, EventTruth] = {}
+        if self.events is not None:
+            # Delays are those of the scores, which know no events of other classes.
+            known = [(labels.index(label), begin, end) for label, begin, end in self.events if label in labels]
+            truth = EventTruth.from_events([known], [_ENDLESS], len(labels), seconds)
+            self._truths = {ANY: truth.any_class(), **dict.fromkeys(labels, truth)}
 
     def detections(self, fired: Fired, row: int) -> list[Detection]:
         """Of one stream in one segment: its alarms, or if there is none its warning."""
@@ -123,7 +129,8 @@ class Announcer:
         return found
 
     def _detection(self, label: str, number: int, level: Level, opinion: BinomialOpinion) -> Detection:
-        delay = None if self.events is None else delay_of(label, number, self.seconds, self.events)
+        place = 0 if label == ANY else self.names.index(label)
+        delay = self._truths[label].delay(0, number, place) if self._truths else None
         time = round((number + 1) * self.seconds, 9)
         return Detection(label, time, number, level, opinion, delay)
 
@@ -133,26 +140,3 @@ def _opinion(opinion: BinomialOpinion, row: int) -> BinomialOpinion:
     fields = (opinion.belief, opinion.disbelief, opinion.vacuity, opinion.base_rate)
     belief, disbelief, vacuity, base_rate = (field[row, 0].clone() for field in fields)
     return BinomialOpinion(belief, disbelief, vacuity, base_rate, validate=False)
-
-
-def delay_of(label: str, segment: int, seconds: float, events: Sequence[Event]) -> float | None:
-    """How long after its onset an event is called at the end of a segment; None if there is none of the label.
-
-    Args:
-        label: the class, or `ANY`.
-        segment: the segment's number.
-        seconds: the length of a segment.
-        events: the truth.
-
-    Example:
-        >>> delay_of("beep", 3, 0.1, [Event("beep", 0.25, 0.8)])
-        0.15
-        >>> delay_of("beep", 9, 0.1, [Event("beep", 0.25, 0.8)])
-    """
-    hit = []
-    for event in events:
-        begin = math.floor(event.onset / seconds + _SLACK)
-        end = max(math.ceil(event.offset / seconds - _SLACK), begin + 1)
-        if label in (ANY, event.label) and begin <= segment < end:
-            hit.append(event.onset)
-    return round(max(0.0, (segment + 1) * seconds - min(hit)), 9) if hit else None

@@ -12,11 +12,12 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.channels import arranged, named_columns
-from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, inputs_for, network_for
+from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.detections import Announcer, Detection
 from evidentia.events.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
+from evidentia.events.held_out import warn_missing
 from evidentia.events.inputs import Inputs, SoundInputs
 from evidentia.events.missing import completed
 from evidentia.events.models import EventNetwork, Size
@@ -60,7 +61,7 @@ class EventDetector:
         columns_: the names of a series' channels, if its clips had names; clips are put in that order.
         inputs_: the front end.
         history_: what was measured in each epoch.
-        calibration_: scores on the held-out clips and whether the target was met there.
+        calibration_: scores on the held-out clips, whether the target was met there, and classes they were missing.
 
     Example:
         >>> from evidentia.events import synthetic_clips
@@ -114,7 +115,7 @@ class EventDetector:
         held = None if validation is None else arranged(listed(validation, "validation clips"), columns)
         labels = chosen_labels(self.labels, clips, held or [])
         inputs = inputs_for([*clips, *(held or [])], self.network, self.network_settings, self.sound)
-        clips, held = parted(clips, held, inputs, self.settings)
+        clips, held = parted(in_step(clips, inputs), held and in_step(held, inputs), inputs, self.settings)
         check_levels([*clips, *held], inputs)
         self.labels_, self.columns_, self.inputs_ = labels, columns, inputs
         network = self._new_network()
@@ -125,6 +126,8 @@ class EventDetector:
         if isinstance(self.network, str):
             start_at_base_rates(network, examples)
         sound = isinstance(inputs, SoundInputs)
+        if not sound:
+            network.take_units(examples.batch.frames)
         augment = (Augmentation() if sound else SeriesAugmentation()) if self.settings.augmentation else None
         described = {"labels": list(labels), "inputs": inputs.model_dump(mode="json")}
         self.history_ = train(network, examples, self.settings, watched, augment, described)
@@ -133,14 +136,14 @@ class EventDetector:
     def calibrate(self, clips: Sequence[Clip]) -> Self:
         """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with.
 
-        Long clips are cut in pieces as for training, because F1 and delay are of the first alarm of a class in each; of
-        false alarms every one counts.
+        Long clips are cut in pieces as for training, as F1 and delay are of a class's first alarm in each.
         """
         parts = pieces(self._checked(clips), self.inputs_, self.settings.piece)
         found, truth = self.beta(parts), self.truth(parts)
         alarm, warning = tune(self.head, found, truth, self.tuning, self.trigger, self.inputs_.unsettled)
         self.head_, self.warning_ = alarm.head, warning.head
-        self.calibration_ = {"target": self.tuning.target(), "met": alarm.met, "scores": alarm.scores.summary()}
+        missing = warn_missing(truth, self.labels_)
+        self.calibration_ = {"target": self.tuning.target(), **alarm.summary(), "missing": missing}
         return self._use(self.network_)
 
     def beta(self, clips: Sequence[Clip]) -> SegmentBeta:
@@ -152,7 +155,8 @@ class EventDetector:
     def truth(self, clips: Sequence[Clip]) -> EventTruth:
         """The events of clips as the detector is scored against; classes that it does not know are left out."""
         self._trained()
-        return event_truth(listed(clips, "clips"), self.labels_, self.inputs_.seconds, ignore_others=True)
+        timed = in_step(listed(clips, "clips"), self.inputs_)
+        return event_truth(timed, self.labels_, self.inputs_.seconds, ignore_others=True)
 
     def predict(self, clips: Clip | Sequence[Clip]) -> Any:
         """The opinion about each class in each segment, before any fusion.
@@ -177,7 +181,7 @@ class EventDetector:
 
         Args:
             clips: what to score on.
-            by: `clip` counts the first alarm of each clip and class, `event` counts events and alarms.
+            by: `clip` counts the first alarm of each clip and class, `event` all; false alarms a minute are of all.
             max_delay: alarms later than this after the onset, in seconds, are false.
             early_collar: alarms up to this long before the onset, in seconds, are hits.
             trigger: `needed`, `of` and `refractory` of the streams; those of the detector if not given.
@@ -284,7 +288,7 @@ class EventDetector:
 
     def _ready(self, clips: Any) -> list[Clip]:
         usual = self._trained().usual_frame
-        return completed(arranged(listed(clips, "clips"), self.columns_), usual)
+        return completed(in_step(arranged(listed(clips, "clips"), self.columns_), self.inputs_), usual)
 
     def _checked(self, clips: Any) -> list[Clip]:
         found = self._ready(clips)

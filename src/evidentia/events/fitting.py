@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -19,12 +17,12 @@ from evidentia.events.calibration import Calibration, calibrate
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead, OnsetWarning, WindowedHead
+from evidentia.events.held_out import hold_out
 from evidentia.events.inputs import Inputs, SoundInputs
 from evidentia.events.missing import completed, usual_numbers
 from evidentia.events.network import EventNetwork
 from evidentia.events.training import EventTraining, Examples
 from evidentia.events.triggers import Trigger
-from evidentia.learning.seeding import seeded
 
 # Clips that a network sees at once, and the segments of each that it does.
 _BATCH = 16
@@ -126,62 +124,16 @@ def parted(
     clips: Sequence[Clip], validation: Sequence[Clip] | None, inputs: Inputs, settings: EventTraining
 ) -> tuple[list[Clip], list[Clip]]:
     """What to train on and what to calibrate on, with missing numbers filled; a part is held out if there is none."""
-    usual = partial(usual_numbers, clips)
-    # Before anything is cut: a piece does not know the last good numbers of the one before it.
-    whole = completed(clips, usual)
     if validation is not None:
-        return whole, completed(validation, usual)
-    return hold_out(whole if len(whole) > 1 else pieces(whole, inputs, settings.piece), settings.seed)
+        usual = partial(usual_numbers, clips)
+        return completed(clips, usual), completed(validation, usual)
 
+    def drawn(whole: Sequence[Clip]) -> tuple[list[Clip], list[Clip]]:
+        return hold_out(whole if len(whole) > 1 else pieces(whole, inputs, settings.piece), settings.seed)
 
-def hold_out(clips: Sequence[Clip], seed: int) -> tuple[list[Clip], list[Clip]]:
-    """Four fifths of the clips to train on, one to calibrate on, drawn at random; whole clips, each in one of them.
-
-    Clips of one length are counted. Of clips that differ in length, a fifth of the length is held out as nearly as the
-    drawn order has it, and where clips allow both parts have an event of each class.
-
-    Example:
-        >>> clips = [Clip([0.0] * length, 10, name=str(length)) for length in (900, 10, 20, 30, 200)]
-        >>> [clip.name for clip in hold_out(clips, seed=0)[1]]
-        ['10', '20', '200']
-    """
-    if len(clips) < 2:
-        raise EvidentiaError(
-            "a fifth of the clips is held out to calibrate on, which needs at least 2 of them (or one that is long "
-            f"enough to be cut in 2), got {len(clips)}; give more, or validation="
-        )
-    with seeded(seed, -3):
-        order = torch.randperm(len(clips)).tolist()
-    alike = len({len(clip.samples) for clip in clips}) == 1
-    held = set(order[: math.ceil(len(clips) / 5)] if alike else _fifth_by_length(clips, order))
-    return [clip for n, clip in enumerate(clips) if n not in held], [clips[n] for n in sorted(held)]
-
-
-def _fifth_by_length(clips: Sequence[Clip], order: Sequence[int]) -> set[int]:
-    """Clips of about a fifth of the length, the first that fit of a drawn order."""
-    sizes = [len(clip.samples) for clip in clips]
-    wanted, length, held = sum(sizes) / 5, 0, set[int]()
-    left = Counter(label for clip in clips for label in clip.labels)
-
-    def take(n: int, most: float) -> None:
-        """Hold out a clip that is short enough, if it leaves an event of each of its classes to train on."""
-        nonlocal length
-        if n not in held and sizes[n] <= most and all(left[label] > 1 for label in clips[n].labels):
-            held.add(n)
-            left.subtract(clips[n].labels)
-            length += sizes[n]
-
-    # The rarest first, for which there is least to choose from; up to twice the length for the sake of a class.
-    for label in sorted(left, key=lambda label: (left[label], label)):
-        having = [n for n in order if label in clips[n].labels]
-        for n in having:
-            if held.isdisjoint(having):
-                take(n, 2 * wanted - length)
-    # Then what a fifth has room for, and in the end whatever brings the length nearer to it.
-    for room in (1, 2):
-        for n in order:
-            take(n, room * (wanted - length))
-    return held or {min(order, key=lambda n: sizes[n])}
+    # Filled before anything is cut, as a piece does not know the last good numbers of the one before it; and drawn
+    # twice, alike as it does not hang on numbers, because streams know the means of what is trained on.
+    return drawn(completed(clips, lambda: usual_numbers(drawn(clips)[0])))
 
 
 def check_lengths(clips: Sequence[Clip], inputs: Inputs) -> None:
@@ -243,7 +195,7 @@ def tune(
 
     Segments at the beginning of a stream in which the front end is not settled yet do not warn.
     """
-    enough = len(truth.clip) >= _ENOUGH * truth.num_classes
+    enough = int(torch.bincount(truth.label, minlength=truth.num_classes).min()) >= _ENOUGH
     pooled = head.outputs(truth.num_classes) < truth.num_classes
     options: dict[str, Any] = {
         **tuning.target(),

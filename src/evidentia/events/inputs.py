@@ -23,6 +23,9 @@ from evidentia.events.clips import Clip
 from evidentia.events.front_end import LogMel
 from evidentia.events.missing import hold_last
 
+NEAR_RATE = 0.01
+"""By which share of it the rate of a series may differ from that of the detector."""
+
 
 class Cleaned(NamedTuple):
     """A segment of some streams with nothing in it that a network cannot take."""
@@ -95,13 +98,9 @@ class Inputs(Settings, ABC):
         """The length of a segment."""
         return self.step / self.sample_rate
 
+    @abstractmethod
     def check_clip(self, clip: Clip) -> None:
         """Require a clip of this rate, and of these channels."""
-        if not math.isclose(clip.rate, self.sample_rate, rel_tol=1e-6):
-            raise EvidentiaError(
-                f"{clip.name} has {clip.rate:g} samples a second and the detector takes {self.sample_rate:g}; resample "
-                "it first (read_audio(path, rate=...) does for files)"
-            )
 
     @classmethod
     def for_clip(
@@ -176,7 +175,11 @@ class SoundInputs(Inputs):
 
     def check_clip(self, clip: Clip) -> None:
         """Require sound of this rate and one channel."""
-        super().check_clip(clip)
+        if not math.isclose(clip.rate, self.rate, rel_tol=1e-6):
+            raise EvidentiaError(
+                f"{clip.name} has {clip.rate:g} samples a second and the detector takes {self.rate:g}; resample it "
+                "first (read_audio(path, rate=...) does for files)"
+            )
         if clip.channels > 1:
             raise EvidentiaError(
                 f"{clip.name} has {clip.channels} channels and the detector takes sound of one; average them first"
@@ -254,8 +257,12 @@ class SeriesInputs(Inputs):
         return (self.channels,)
 
     def check_clip(self, clip: Clip) -> None:
-        """Require a series of this rate and these channels."""
-        super().check_clip(clip)
+        """Require a series of these channels and about this rate, of which clocks are never quite sure."""
+        if not math.isclose(clip.rate, self.rate, rel_tol=NEAR_RATE):
+            raise EvidentiaError(
+                f"{clip.name} has {clip.rate:g} samples a second and the detector takes {self.rate:g}, within "
+                f"{NEAR_RATE:.0%}; resample the series first, or train on series of its rate"
+            )
         if clip.channels != self.channels:
             raise EvidentiaError(f"{clip.name} has {clip.channels} channels and the detector takes {self.channels}")
 

@@ -18,6 +18,11 @@ from evidentia.events.state import NetworkState
 Size: TypeAlias = Literal["small", "dcase"]
 Normalisation: TypeAlias = Literal["fixed", "running"]
 
+# A deviation of so small a share of the numbers themselves is that of float32.
+_ROUNDING = 2.0**-20
+# Beyond it a power of 2 is no float32.
+_LARGEST_POWER = 126
+
 NETWORKS: Registry[Callable[..., EventNetwork]] = Registry("event network")
 
 
@@ -36,6 +41,7 @@ class EventNetwork(nn.Module, ABC):
         normalisation: "fixed" or "running".
 
     Attributes:
+        unit: what the numbers of each channel are multiplied by first, see `take_units`; None for nothing.
         streaming: whether `start` and `step` work, that is, whether the network looks back only.
     """
 
@@ -53,6 +59,8 @@ class EventNetwork(nn.Module, ABC):
         self.features, self.num_classes, self.segment = features, num_classes, segment
         # Inputs do not change as the network learns: the mean over all batches, not over the latest.
         self.standardise = nn.BatchNorm1d(features, momentum=None)
+        self.unit: Tensor | None
+        self.register_buffer("unit", None, persistent=False)
         self.running = RunningNorm(features) if normalisation == "running" else None
 
     def _finish(self, width: int, read: int | None = None) -> None:
@@ -154,10 +162,32 @@ class EventNetwork(nn.Module, ABC):
         outputs = self.read(self._run(x, flow))
         return outputs, flow.kept
 
+    @torch.no_grad()
+    def take_units(self, frames: Tensor) -> None:
+        """Before training: let channels of small numbers count in units of which they have more.
+
+        Batch norm adds 1e-5 to each variance, in which a far smaller one would vanish, as that of metres that are
+        micrometres does. A channel with a variance below 1 is multiplied by the power of 2 that brings it to 1 or
+        more; that rounds nothing. Channels that are constant but for rounding stay as they are, and so does a network
+        that has learned its units before.
+
+        Args:
+            frames: what will be trained on, shape `(N, T, F)`.
+        """
+        if self.standardise.num_batches_tracked:
+            return
+        channels = [channel.double() for channel in frames.flatten(0, 1).unbind(1)]
+        deviation = torch.stack([channel.std(correction=0) for channel in channels])
+        largest = torch.stack([channel.abs().amax() for channel in channels])
+        power = torch.where(deviation > _ROUNDING * largest, -deviation.log2(), 0).ceil().clamp(0, _LARGEST_POWER)
+        self.unit = torch.exp2(power).to(frames) if bool(power.any()) else None
+
     def usual_frame(self) -> Tensor:
         """The mean frame of the training data, shape `(F,)`, float32; zeros if there was no training."""
         mean = self.standardise.running_mean
-        return torch.zeros(self.features) if mean is None else mean.detach().to("cpu", torch.float32)
+        if mean is None:
+            return torch.zeros(self.features)
+        return (mean if self.unit is None else mean / self.unit).detach().to("cpu", torch.float32)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> NetworkState:
         """The state of `to_dict`, checked to be one of this network, on its device."""
@@ -178,6 +208,7 @@ class EventNetwork(nn.Module, ABC):
         return state.map(lambda part: part.to(weight) if part.is_floating_point() else part.to(weight.device))
 
     def _run(self, x: Tensor, flow: Flow) -> Tensor:
+        x = x if self.unit is None else x * self.unit
         x = self.standardise(x.flatten(0, 1)).view(x.shape)
         return self.encode(x if self.running is None else self.running(x, flow), flow)
 

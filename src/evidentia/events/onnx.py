@@ -195,11 +195,12 @@ def check_agreement(step: NetworkStep, runtime: Any, segments: int = 6, batch: i
     mean, deviation = step.network.standardise.running_mean, step.network.standardise.running_var
     assert mean is not None
     assert deviation is not None
+    unit = 1.0 if step.network.unit is None else step.network.unit
     worst = 0.0
     for number in range(segments):
         drawn = torch.randn(ours["frames"].shape, generator=generator)
         for arguments in (ours, theirs):
-            arguments |= {"frames": drawn * deviation.sqrt() + mean, "begun": torch.full((batch,), number)}
+            arguments |= {"frames": (drawn * deviation.sqrt() + mean) / unit, "begun": torch.full((batch,), number)}
         with validation(False):
             expected = dict(zip(step.outputs, step(*ours.values()), strict=True))
         results = runtime.run(step.outputs, {name: theirs[name].numpy() for name in used})

@@ -41,7 +41,7 @@ def onset_weights(
             f"weights must be at least 0, and first no longer than middle, got first={first}, middle={middle}, "
             f"late={late}, after={after}"
         )
-    event, onset_segment = truth.reach(segments)
+    event, onset_segment, _ = truth.reach(segments)
     active = event >= 0
     weights = torch.ones(event.shape)
     if len(onset_segment):

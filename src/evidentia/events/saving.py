@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import torch
+
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.events.fusion import make_head
@@ -38,6 +40,7 @@ def save_detector(det: EventDetector, path: str | Path) -> None:
         "heads": [head.describe() for head in (det.head, det.head_, det.warning_)],
         "history": det.history_,
         "calibration": det.calibration_,
+        "unit": None if network.unit is None else network.unit.tolist(),
     }
     save_tensors(path, _KIND, {f"network/{name}": tensor for name, tensor in network.state_dict().items()}, content)
 
@@ -67,6 +70,9 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
         det.columns_ = tuple(content.get("columns", ()))
         trained = det._new_network()
         trained.load_state_dict(part_of(tensors, "network"))
+        # Nor have they units of their own.
+        unit = content.get("unit")
+        trained.unit = None if unit is None else torch.tensor(unit).expand(trained.features).clone()
         det.history_, det.calibration_ = content["history"], content["calibration"]
         det.head_, det.warning_ = chosen, warning
     except EvidentiaError:

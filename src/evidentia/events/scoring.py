@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class DetectorScores(EarlyScores):
     """Early scores of a detector's alarms, with the processor time that it took to give them.
 
+    False alarms a minute are of all alarms that streams of the clips give, also where all else is counted by clip, by
+    which a recording of any length has at most one of a class.
+
     Attributes:
         inference_time: processor seconds a second of input, of all cores together, from samples to alarms. Whole clips
             go through the network in batches; `benchmarks/events.py` measures streams.
@@ -51,6 +54,8 @@ def score_detector(
     found = det.beta(clips)
     given = alarms(det.head_.calls(det.head_.fuse(found.alpha, found.beta)), trigger, truth.segment)
     spent = time.process_time() - begin
-    scores = early_scores(given, truth.any_class() if pooled else truth, **options)
+    told = truth.any_class() if pooled else truth
+    scores = early_scores(given, told, **options)
     counted = {field.name: getattr(scores, field.name) for field in fields(scores)}
+    counted["false_alarms_per_minute"] = early_scores(given, told, **{**options, "by": "event"}).false_alarms_per_minute
     return DetectorScores(**counted, inference_time=spent / (60 * truth.minutes))

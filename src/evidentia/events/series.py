@@ -12,9 +12,11 @@ import numpy.typing as npt
 import torch
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia.events.annotations import parse_times, read_table
+from evidentia.events.annotations import parse_times
 from evidentia.events.clips import Clip, Event, as_event
-from evidentia.events.series_table import column_names, even_rows, read_numbers
+from evidentia.events.series_table import column_names, read_numbers, time_column, warn_of_times
+from evidentia.events.series_times import even_rows
+from evidentia.events.tables import decimal_of, find_delimiter, first_line, read_table
 
 _COLUMNS = ("label", "onset", "offset")
 _EVENTS = ".events.csv"
@@ -30,17 +32,18 @@ def read_series(
 ) -> Clip:
     r"""A clip of a multivariate series, one column of a CSV file a channel.
 
-    Numbers may be missing: empty cells, NaN and infinite numbers are NaN in the clip, and so are the samples that a gap
-    in the column of times leaves out, up to 1,000 of them. A detector holds the last good numbers over them.
+    Numbers may be missing: empty cells, NA, NaN and infinite numbers are NaN in the clip, and so are the samples that a
+    gap in the column of times leaves out, up to 1,000 of them. A detector holds the last good numbers over them.
 
     Args:
-        path: a CSV file with a line of column names, then a line of numbers a sample.
-        events: a CSV file with the columns label, onset and offset, or the events; in seconds on the clock of the
-            column of times, or from the first sample if `rate` is given. In the clip they count from the first sample;
-            one that is going on then begins with it.
+        path: a CSV file with a line of column names, then a line of numbers a sample; with commas, or with semicolons
+            or tabs, beside which numbers may have decimal commas.
+        events: a CSV file with the columns label, onset and offset among others, or the events; in seconds on the clock
+            of the column of times, or from the first sample if `rate` is given. In the clip they count from the first
+            sample; one that is going on then begins with it.
         rate: samples a second; without it the file must have a column of times in seconds, which may begin at any time
-            and must be evenly spaced but for gaps.
-        time: the name of that column, which is no channel.
+            and must be evenly spaced, within half a step, but for gaps.
+        time: the name of that column, in upper or lower case, which is no channel.
         columns: the channels to keep, in this order; all if None.
 
     Example:
@@ -78,22 +81,25 @@ def read_columns(
     file = Path(path)
     names, values, lines = read_numbers(file)
     begin, places = 0.0, np.arange(len(values))
+    clock = time_column(names, time)
     if rate is None:
-        if time not in names:
+        if clock is None:
             raise EvidentiaError(
                 f"{file} has no column {time!r} to take the rate from, only {', '.join(names)}; pass rate=, or time= "
                 "with the name of the column of times"
             )
-        times = values[:, names.index(time)]
-        rate, places = even_rows(times, lines, file, time)
+        times = values[:, names.index(clock)]
+        rate, places = even_rows(times, lines, file, clock)
         begin = float(times[0])
-    kept = [name for name in names if name != time] if columns is None else list(columns)
+    kept = [name for name in names if name != clock] if columns is None else list(columns)
     if unknown := [name for name in kept if name not in names]:
         raise EvidentiaError(f"{file} has no column {', '.join(unknown)}; it has {', '.join(names)}")
     if not kept:
         raise EvidentiaError(f"{file} has no channels besides the column of times")
+    channels = values[:, [names.index(name) for name in kept]]
+    warn_of_times(kept, channels, file)
     samples = np.full((places[-1] + 1, len(kept)), np.nan, dtype=np.float32)
-    samples[places] = values[:, [names.index(name) for name in kept]]
+    samples[places] = channels
     return Columns(samples, rate, begin, tuple(kept))
 
 
@@ -127,7 +133,8 @@ def load_series(
     if not files:
         raise FileNotFoundError(f"{given} holds no CSV file of samples")
     clips, header = [], column_names(files[0])
-    channels = [name for name in header if name != time]
+    clock = time_column(header, time)
+    channels = [name for name in header if name != clock]
     for file in files[:limit]:
         columns = column_names(file)
         if set(columns) != set(header):
@@ -142,19 +149,26 @@ def _on_clock(event: Event, begin: float, clock: str) -> Event:
     label, onset, offset = as_event(event, clock)
     if offset <= begin:
         raise EvidentiaError(
-            f"{clock}: {label!r} lasts from {onset:g} s to {offset:g} s, before the first sample, which is at "
-            f"{begin:g} s; give events by the same clock"
+            f"{clock}: {label!r} lasts from {onset:.12g} s to {offset:.12g} s, before the first sample, which is at "
+            f"{begin:.12g} s; give events by the same clock"
         )
     return Event(label, max(0.0, onset - begin), offset - begin)
 
 
 def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
-    rows = read_table(path, ",")
-    if tuple(rows[0][1]) != _COLUMNS:
-        raise FileFormatError(f"{path} must begin with the columns {', '.join(_COLUMNS)}, got {', '.join(rows[0][1])}")
+    delimiter = find_delimiter(first_line(path))
+    (_, header), *rows = read_table(path, delimiter)
+    names = [name.casefold() for name in header]
+    if any(names.count(name) != 1 for name in _COLUMNS):
+        raise FileFormatError(
+            f"{path} must begin with a line of names with {', '.join(_COLUMNS)} among them, each once, got "
+            f"{', '.join(header)[:200]}"
+        )
+    label, onset, offset = map(names.index, _COLUMNS)
     events = []
-    for line, row in rows[1:]:
-        if len(row) != 3 or not row[0]:
+    for line, row in rows:
+        if len(row) != len(names) or not row[label]:
             raise FileFormatError(f"line {line} of {path} must have a label, an onset and an offset, got {row}")
-        events.append(Event(row[0], *parse_times(row[1], row[2], f"line {line} of {path}")))
+        times = parse_times(row[onset], row[offset], f"line {line} of {path}", decimal_of(delimiter))
+        events.append(Event(row[label], *times))
     return tuple(events)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia.events.annotations import read_table
 from evidentia.events.audio_files import EXTENSIONS, audio_file, read_audio
+from evidentia.events.tables import read_table
 
 ESC50_SUBSETS: dict[str, tuple[str, ...]] = {
     "domestic": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ class _Place(NamedTuple):
     memory: Memory
     row: int
     waiting: Samples
+    owed: float = 0.0
+    """What gaps lasted beyond whole samples, as a share of one; negative where they were rounded up."""
 
 
 class DetectorStream:
@@ -111,14 +113,17 @@ class DetectorStream:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that is remembered of the stream, as tensors of its own: with them another stream goes on identically."""
-        memory, row, waiting = self._place
+        memory, row, waiting, owed = self._place
         identity = torch.frombuffer(bytearray(self.runner.identity), dtype=torch.uint8)
-        return {**memory.select([row]).to_dict(), "waiting": torch.from_numpy(waiting.copy()), "detector": identity}
+        own = {"waiting": torch.from_numpy(waiting.copy()), "owed": torch.tensor([owed], dtype=torch.float64)}
+        return {**memory.select([row]).to_dict(), **own, "detector": identity}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where `state_dict` was asked for, in this process or another."""
         tensors = _as_tensors(state)
         waiting, identity = tensors.pop("waiting", None), tensors.pop("detector", None)
+        # States of before owe nothing.
+        owed = tensors.pop("owed", torch.zeros(1))
         if waiting is None or identity is None or identity.dtype != torch.uint8 or identity.ndim != 1:
             raise EvidentiaError("this is not the state of a stream; give what state_dict returned")
         if bytes(identity.tolist()) != self.runner.identity:
@@ -130,7 +135,9 @@ class DetectorStream:
         fits = waiting.ndim > 0 and waiting.shape[1:] == inputs.sample_shape and len(waiting) < inputs.step
         if not fits or waiting.dtype != torch.float32:
             raise EvidentiaError(f"the state has waiting samples of shape {tuple(waiting.shape)}, which do not fit")
-        self._place = _Place(memory, 0, waiting.numpy())
+        if owed.shape != (1,) or not owed.is_floating_point() or not abs(float(owed)) <= 1:
+            raise EvidentiaError(f"the state owes {owed.tolist()} samples to gaps, which must be a share of one")
+        self._place = _Place(memory, 0, waiting.numpy(), float(owed))
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, whole or not at all."""
@@ -167,18 +174,22 @@ class DetectorStream:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:
             raise EvidentiaError(f"a gap needs its length, push(None, seconds=...), of at least 0, got {seconds!r}")
         inputs = self.runner.inputs
-        missing = round(seconds * inputs.sample_rate)
+        # Many short gaps are as long as a long one: what is rounded off comes back with the next.
+        exact = seconds * inputs.sample_rate + self._place.owed
+        missing = max(0, round(exact))
+        owed = exact - missing
         # A series goes on with its last good numbers, sound with silence.
         filling = np.nan if inputs.sample_shape else 0.0
         if seconds <= self.longest_gap:
-            return _after(self._place, np.full((missing, *inputs.sample_shape), filling, dtype=np.float32))
+            filled = np.full((missing, *inputs.sample_shape), filling, dtype=np.float32)
+            return _after(self._place, filled)._replace(owed=owed)
         number, rest = divmod(self._position + missing, inputs.step)
         before, fresh = self._place.memory.select([self._place.row]), self.runner.begin()
         last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
         clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
         held = self._last_good(before) if inputs.sample_shape else fresh.inputs
         memory = Memory(held, fresh.kept, {**fresh.triggers, **last}, clock)
-        return _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32))
+        return _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32), owed)
 
     def _last_good(self, memory: Memory) -> Tensors:
         """What a series remembers of its numbers, those that wait for their segment included."""
@@ -205,10 +216,11 @@ def push_many(
     """
     if len(streams) != len(chunks):
         raise EvidentiaError(f"every stream needs a chunk, got {len(streams)} streams and {len(chunks)} chunks")
-    gaps = [None] * len(streams) if seconds is None else list(seconds)
+    gaps = [None] * len(streams) if seconds is None else list(seconds) if isinstance(seconds, Iterable) else []
     if len(gaps) != len(streams):
         raise EvidentiaError(
-            f"seconds must have the length of a gap, or None, for each of {len(streams)} streams, got {len(gaps)}"
+            f"seconds must be a list with the length of a gap, or None, for each of {len(streams)} streams, got "
+            f"{len(gaps) if isinstance(seconds, Iterable) else repr(seconds)}"
         )
     if len({id(stream) for stream in streams}) < len(streams):
         raise EvidentiaError("a stream was given twice; give it once, with all its samples in one chunk")
@@ -228,7 +240,8 @@ def push_many(
         block = np.stack([place.waiting[:step] for place in group]) if len(group) > 1 else group[0].waiting[None, :step]
         fired, memory = runner.advance(block, _together(group))
         for row, number in enumerate(ready):
-            places[number] = _Place(memory, row, places[number].waiting[step:])
+            place = places[number]
+            places[number] = place._replace(memory=memory, row=row, waiting=place.waiting[step:])
         busy = fired.alarms.any(1) if fired.warnings is None else fired.alarms.any(1) | fired.warnings[:, 0]
         for row in busy.nonzero()[0].tolist():
             found[ready[row]] += streams[ready[row]]._announcer.detections(fired, row)

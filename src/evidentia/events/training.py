@@ -119,6 +119,7 @@ def train(
         "validation": None if validation is None else validation.digest(),
         "augment": repr(augment),
         "network": f"{type(network).__name__} {digest(network.state_dict().values())}",
+        **({} if network.unit is None else {"unit": network.unit.tolist()}),
         **(description or {}),
     }
     if settings.checkpoint is not None and settings.checkpoint.exists():

@@ -52,6 +52,10 @@ class Trigger(Settings):
                 f"no more of the latest segments can be needed than there are: {self.needed} of {self.of}"
             )
 
+    def rest(self, seconds: float) -> int:
+        """The refractory time in segments; a time without end is as long as before a stream's first alarm."""
+        return round(min(self.refractory / seconds, -LONG_AGO))
+
     def start(self, classes: int) -> dict[str, Array]:
         """What is remembered of one stream that has not begun."""
         return {
@@ -83,6 +87,6 @@ class Trigger(Settings):
         # Most segments of most streams call nothing.
         if not active.any():
             return active, {"recent": recent, "on": active, "last": last}
-        rest = round(self.refractory / seconds)
+        rest = self.rest(seconds)
         fired = active & ~on & (number[:, None] - last >= rest)
         return fired, {"recent": recent, "on": active & (on | fired), "last": np.where(fired, number[:, None], last)}

@@ -11,6 +11,7 @@ import torch
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
+from evidentia.events.channels import arranged
 from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # More classes than this are not readable beneath each other.
 _MOST_CLASSES = 8
+# Nor are more names of channels beside their lines.
+_MOST_NAMES = 8
 _NOTE_SIZE = 8.0
 _WIDTH, _SOUND_HEIGHT, _ROW_HEIGHT, _CLASS_HEIGHT, _REST = 8.0, 1.9, 0.24, 0.95, 1.5
 # So many dB below the loudest are drawn.
@@ -26,7 +29,7 @@ _RANGE = 70.0
 _KILOHERTZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | None = None) -> Figure:
+def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | None = None, **trigger: Any) -> Figure:
     """Draw a clip: its spectrogram, the truth with the calls, and belief, disbelief and vacuity of classes.
 
     The opinions are those of the detector's head, after fusion, on which it decides. A right alarm is a filled
@@ -34,8 +37,9 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
 
     Args:
         detector: a trained detector.
-        clip: what to draw; a series is drawn as lines in place of the spectrogram.
+        clip: what to draw; a series is drawn as lines in place of the spectrogram, in the detector's order of channels.
         labels: the classes to show; those that are in the clip or are called by default, at most 8.
+        trigger: `needed`, `of` and `refractory` of the alarms; those of the detector if not given.
 
     Example:
         >>> from evidentia.events import synthetic_clips
@@ -56,7 +60,7 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     found = detector.beta([clip])
     with torch.no_grad():
         opinion = detector.head_.fuse(found.alpha, found.beta).opinion
-    detections = detector.detect(clip)
+    detections = detector.detect(clip, **trigger)
     shown = _classes(detector, clip, detections, opinion.belief[0], labels)
     heights = [_SOUND_HEIGHT, 0.26 + _ROW_HEIGHT * len(shown), *([_CLASS_HEIGHT] * len(shown))]
     figure = Figure(figsize=(_WIDTH, sum(heights) + _REST), layout="constrained")
@@ -64,7 +68,7 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     if isinstance(detector.inputs_, SoundInputs):
         _draw_sound(axes[0], detector.inputs_, clip)
     else:
-        _draw_series(axes[0], clip)
+        _draw_series(axes[0], arranged([clip], detector.columns_)[0])
     _draw_warnings(axes[0], detections)
     _draw_truth(axes[1], clip, shown, detections)
     for ax, label in zip(axes[2:], shown, strict=True):
@@ -131,7 +135,13 @@ def _draw_series(ax: Axes, clip: Clip) -> None:
     samples = clip.samples.reshape(len(clip.samples), -1).numpy()
     times = np.arange(len(samples)) / clip.rate
     for channel in range(samples.shape[1]):
-        ax.plot(times, samples[:, channel], color=colour(channel), linewidth=0.9)
+        name = clip.columns[channel] if channel < min(len(clip.columns), _MOST_NAMES) else None
+        ax.plot(times, samples[:, channel], color=colour(channel), linewidth=0.9, label=name)
+    if clip.columns:
+        left_out = len(clip.columns) - _MOST_NAMES
+        title = f"{left_out} more are not named" if left_out > 0 else None
+        look: dict[str, Any] = {"fontsize": _NOTE_SIZE - 1, "title_fontsize": _NOTE_SIZE - 1, "frameon": False}
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2, title=title, **look)
     label_axes(ax, "", "channels")
     ax.tick_params(labelsize=_NOTE_SIZE)
 
