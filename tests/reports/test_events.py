@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -115,6 +116,16 @@ def test_channels_have_their_names_and_the_detectors_order(tmp_path: Path):
     legend = clip_picture(many, Clip(torch.randn(40, 12), 10.0, columns=names)).axes[0].get_legend()
     assert [text.get_text() for text in legend.get_texts()] == list(names[:8])
     assert legend.get_title().get_text() == "4 more are not named"
+
+
+def test_channels_of_very_different_units_are_drawn_in_deviations():
+    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor([1e-6, 1.0, 1.0, 0.0])
+    samples[3, 0] = torch.nan
+    (ax, *_) = clip_picture(make_detector(series=True), Clip(samples, 10.0)).axes
+    assert ax.get_ylabel() == "channels, in deviations"
+    assert [float(np.nanstd(line.get_ydata())) for line in ax.lines[:4]] == pytest.approx([1, 1, 1, 0])
+    (ax, *_) = clip_picture(make_detector(series=True), Clip(samples[:, [1, 2, 1, 2]], 10.0)).axes
+    assert ax.get_ylabel() == "channels"
 
 
 def test_bad_input(clip):

@@ -15,9 +15,8 @@ from typing import NoReturn
 from evidentia._support.files import check_writable, load_tensors, save_tensors
 from evidentia.events import DetectorStream
 from evidentia.events.clips import as_number
+from evidentia.events.stream import STATE
 
-# As `DetectorStream.save` names it: either can read what the other wrote.
-_KIND = "detector stream"
 # Seconds from one writing to the next, so that a machine that loses its power goes on from shortly before.
 _EVERY = 5.0
 
@@ -43,7 +42,7 @@ class StateFile:
         """Let a stream go on from the file if it is there; the time by the input's clock up to which it was heard."""
         if self._path is None or not self._path.exists():
             return None
-        tensors, content = load_tensors(self._path, _KIND)
+        tensors, content = load_tensors(self._path, STATE)
         stream.load_state_dict(tensors)
         end = as_number(content.get("clock"))
         if math.isnan(end):
@@ -56,7 +55,7 @@ class StateFile:
         if self._path is None:
             return
         clock = None if self.ahead is None else stream.time + self.ahead
-        save_tensors(self._path, _KIND, stream.state_dict(), {"time": stream.time, "clock": clock})
+        save_tensors(self._path, STATE, stream.state_dict(), {"time": stream.time, "clock": clock})
         self._written = time.monotonic()
 
     def save_now_and_then(self, stream: DetectorStream) -> None:

@@ -19,7 +19,8 @@ from evidentia.events.detections import Announcer, Detection
 from evidentia.events.memory import Memory, Tensors
 from evidentia.events.runner import Runner
 
-_KIND = "detector stream"
+STATE = "detector stream"
+"""What the file of a stream's state is named by."""
 
 
 class _Place(NamedTuple):
@@ -141,11 +142,11 @@ class DetectorStream:
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, whole or not at all."""
-        save_tensors(path, _KIND, self.state_dict(), {"time": self.time})
+        save_tensors(path, STATE, self.state_dict(), {"time": self.time})
 
     def load(self, path: str | Path) -> None:
         """Go on where `save` was called; nothing in the file can run code."""
-        self.load_state_dict(load_tensors(path, _KIND)[0])
+        self.load_state_dict(load_tensors(path, STATE)[0])
 
     @property
     def _position(self) -> int:

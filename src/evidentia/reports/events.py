@@ -26,6 +26,8 @@ _NOTE_SIZE = 8.0
 _WIDTH, _SOUND_HEIGHT, _ROW_HEIGHT, _CLASS_HEIGHT, _REST = 8.0, 1.9, 0.24, 0.95, 1.5
 # So many dB below the loudest are drawn.
 _RANGE = 70.0
+# Channels whose deviations differ by more would be flat beside each other, and are each drawn in its own.
+_ALIKE = 20.0
 _KILOHERTZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -132,8 +134,14 @@ def _mel(hertz: float) -> float:
 
 
 def _draw_series(ax: Axes, clip: Clip) -> None:
-    samples = clip.samples.reshape(len(clip.samples), -1).numpy()
+    samples = clip.samples.reshape(len(clip.samples), -1).double().numpy()
     times = np.arange(len(samples)) / clip.rate
+    known = np.ma.masked_invalid(samples)
+    centre, spread = (np.ma.filled(part, 0.0) for part in (known.mean(axis=0), known.std(axis=0)))
+    moving = spread[spread > 0]
+    alike = not len(moving) or float(moving.max() / moving.min()) <= _ALIKE
+    if not alike:
+        samples = (samples - centre) / np.where(spread > 0, spread, 1)
     for channel in range(samples.shape[1]):
         name = clip.columns[channel] if channel < min(len(clip.columns), _MOST_NAMES) else None
         ax.plot(times, samples[:, channel], color=colour(channel), linewidth=0.9, label=name)
@@ -142,7 +150,7 @@ def _draw_series(ax: Axes, clip: Clip) -> None:
         title = f"{left_out} more are not named" if left_out > 0 else None
         look: dict[str, Any] = {"fontsize": _NOTE_SIZE - 1, "title_fontsize": _NOTE_SIZE - 1, "frameon": False}
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2, title=title, **look)
-    label_axes(ax, "", "channels")
+    label_axes(ax, "", "channels" if alike else "channels, in deviations")
     ax.tick_params(labelsize=_NOTE_SIZE)
 
 
