@@ -81,6 +81,9 @@ def test_training_prints_what_was_calibrated(trained: tuple[Path, str]) -> None:
     # Beneath the target is the figure that it counted, and which classes it knew nothing of.
     assert f"{detector.calibration_['scores']['false_alarms_per_minute']:.3f} false alarms a minute" in printed
     assert f"no event of {detector.calibration_['missing'][0]}" in printed
+    # Seconds of clips do not tell how often a false alarm comes.
+    assert 0 < detector.calibration_["minutes"] < 1.5
+    assert "to be sure takes about 1.5" in printed
 
 
 def test_evaluation_prints_and_writes_every_figure(model: Path, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from evidentia.events.data import DATASETS
 from evidentia.experiments.record import RunRecord
 
 _RATE = 16_000
+# Where none came in a time in which three were to be expected, fewer are meant, with a certainty of 95%.
+_ENOUGH = 3.0
 _TARGETS = {
     "false_alarms_per_minute": "at most {:g} false alarms a minute",
     "delay": "a mean delay of at most {:g} s",
@@ -250,6 +252,9 @@ def _print_calibration(console: Console, detector: EventDetector) -> None:
     ((target, value),) = found["target"].items()
     met = "met" if found["met"] else "NOT met, the nearest was taken"
     console.print(f"calibrated on clips held out to {_TARGETS[target].format(value)}: {met}", highlight=False)
+    if target == "false_alarms_per_minute" and 0 < value * found["minutes"] < _ENOUGH:
+        known, needed = found["minutes"], _ENOUGH / value
+        console.print(f"  on {known:.2g} minutes; to be sure takes about {needed:.2g}: more may come", highlight=False)
     if found["missing"]:
         missing = "any class" if len(found["missing"]) == len(detector.labels_) else ", ".join(found["missing"])
         console.print(f"  they have no event of {missing}: nothing is known of when to call it", highlight=False)

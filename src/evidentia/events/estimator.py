@@ -61,7 +61,7 @@ class EventDetector:
         columns_: the names of a series' channels, if its clips had names; clips are put in that order.
         inputs_: the front end.
         history_: what was measured in each epoch.
-        calibration_: scores on the held-out clips, whether the target was met there, and classes they were missing.
+        calibration_: scores on the held-out clips, whether the target was met there, classes they miss, their minutes.
 
     Example:
         >>> from evidentia.events import synthetic_clips
@@ -142,8 +142,8 @@ class EventDetector:
         found, truth = self.beta(parts), self.truth(parts)
         alarm, warning = tune(self.head, found, truth, self.tuning, self.trigger, self.inputs_.unsettled)
         self.head_, self.warning_ = alarm.head, warning.head
-        missing = warn_missing(truth, self.labels_)
-        self.calibration_ = {"target": self.tuning.target(), **alarm.summary(), "missing": missing}
+        about = {"target": self.tuning.target(), "missing": warn_missing(truth, self.labels_), "minutes": truth.minutes}
+        self.calibration_ = about | alarm.summary()
         return self._use(self.network_)
 
     def beta(self, clips: Sequence[Clip]) -> SegmentBeta:
