@@ -14,7 +14,7 @@ from evidentia.cli.events_sources import TIME, Piece, gap
 from evidentia.events import EventDetector
 from evidentia.events.clock import Clock
 from evidentia.events.series_table import is_number, is_text, time_column
-from evidentia.events.tables import as_number, decimal_of, find_delimiter, split_line
+from evidentia.events.tables import cell_number, decimal_of, find_delimiter, split_line
 
 _BYTES = 2
 _FILES = {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}
@@ -132,7 +132,7 @@ class SeriesLines:
         self._timed = -1 if clock is None else names.index(clock)
 
     def _numbers(self, cells: list[str]) -> list[float]:
-        row = [as_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan for cell in cells]
+        row = [cell_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan for cell in cells]
         return row if self._kept is None else [row[place] for place in self._kept if place < len(row)]
 
     def _time_of(self, cells: list[str]) -> float | None:
@@ -140,7 +140,7 @@ class SeriesLines:
         if self._timed < 0 or len(cells) != self._columns:
             return None
         cell = cells[self._timed]
-        time = as_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan
+        time = cell_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan
         return time if np.isfinite(time) else None
 
     def _check_rate(self, time: float | None) -> None:

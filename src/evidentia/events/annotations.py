@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.audio_files import audio_file, read_audio
 from evidentia.events.clips import Clip, Event
-from evidentia.events.tables import as_number, read_table, read_text
+from evidentia.events.tables import cell_number, read_table, read_text
 
 DESED_CLASSES = (
     "Alarm_bell_ringing",
@@ -160,7 +160,7 @@ class Ontology:
 def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tuple[float, float]:
     """Onset and offset in seconds."""
     try:
-        begin, end = as_number(onset, decimal), as_number(offset, decimal)
+        begin, end = cell_number(onset, decimal), cell_number(offset, decimal)
     except ValueError as error:
         raise FileFormatError(f"{where} must give onset and offset in seconds, got {onset!r} and {offset!r}") from error
     if not 0 <= begin < end < math.inf:

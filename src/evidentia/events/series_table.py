@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evidentia._support.errors import FileFormatError
-from evidentia.events.tables import as_number, decimal_of, find_delimiter, first_line, read_text, split_line, split_rows
+from evidentia.events.tables import (
+    cell_number,
+    decimal_of,
+    find_delimiter,
+    first_line,
+    read_text,
+    split_line,
+    split_rows,
+)
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -31,7 +39,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
 def is_number(text: str, decimal: str = ".") -> bool:
     """Whether a text is a number, infinity with it."""
     try:
-        return not math.isnan(as_number(text, decimal))
+        return not math.isnan(cell_number(text, decimal))
     except ValueError:
         return False
 
@@ -44,7 +52,7 @@ def is_text(cell: str, decimal: str = ".") -> bool:
         [False, False, False, False, True, True]
     """
     try:
-        as_number(cell, decimal)
+        cell_number(cell, decimal)
     except ValueError:
         return True
     return False
@@ -130,7 +138,7 @@ def _check_names(names: list[str], path: Path, decimal: str) -> None:
 
 
 def _row(cells: list[str], decimal: str) -> list[float]:
-    return [as_number(cell, decimal) for cell in cells]
+    return [cell_number(cell, decimal) for cell in cells]
 
 
 def _told_row(cells: list[str], names: list[str], decimal: str, where: str) -> list[float]:

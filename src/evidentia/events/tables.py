@@ -98,7 +98,7 @@ def find_delimiter(line: str) -> str:
     return next((mark for mark in "\t;" if mark in bare), ",")
 
 
-def as_number(cell: str, decimal: str = ".") -> float:
+def cell_number(cell: str, decimal: str = ".") -> float:
     """The number in a cell; NaN if it is missing, which is an empty cell, NaN or NA.
 
     Args:
@@ -109,7 +109,7 @@ def as_number(cell: str, decimal: str = ".") -> float:
         ValueError: if it holds another text. Python's own `1_0` is one.
 
     Example:
-        >>> as_number("1e3"), as_number("0,5", ","), as_number(""), as_number("NA")
+        >>> cell_number("1e3"), cell_number("0,5", ","), cell_number(""), cell_number("NA")
         (1000.0, 0.5, nan, nan)
     """
     text = cell.strip()

@@ -31,7 +31,7 @@ def put_on(network: nn.Module, device: torch.device | str | None) -> torch.devic
         place = device_of(network) if device is None else torch.device(device)
         network.to(place)
     # What PyTorch raises for a device that is not there depends on the device.
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().split("\n")[0]
         raise EvidentiaError(
             f"the network cannot be put on the device {str(device)!r} ({reason}); give one that this machine has, such "
