@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from evidentia import EvidentiaError
 from evidentia.cli import app
-from evidentia.cli.semisup import named_values
+from evidentia.cli.semisup import given_settings
 from evidentia.experiments import semisup_runs
 from evidentia.semisup import CONTROLS
 from evidentia.semisup.tasks import robust_method
@@ -136,7 +136,7 @@ def test_a_clean_pool() -> None:
         (["two-moons", "--ood", "none", "--ratio", "0.5"], "needs a kind of OOD"),
         (["two-moons", "--objective", "vatt"], "no semi-supervised objective named 'vatt'"),
         (["two-moons", "--robust", "metta"], "no robust method named 'metta'"),
-        (["two-moons", "--robust", "none", "--scope", "full"], "'none' has no setting 'scope'"),
+        (["two-moons", "--robust", "none", "--scope", "full"], "NotRobust has no setting 'scope'"),
         (["two-moons", "--uncertainty", "guess"], "no uncertainty of the pool named 'guess'"),
         (["two-moons", "--norm", "frozen", "--passes", "concat"], "needs passes 'separate'"),
         (["mnist", "--robust", "meta", "--norm", "batch", "--set", "joint=true"], "take norm='weighted'"),
@@ -181,10 +181,48 @@ def test_bad_options_are_refused_before_any_work(options: list[str]) -> None:
     assert runner.invoke(app, ["semisup", "two-moons", *options]).exit_code == 2
 
 
-def test_any_setting_of_the_robust_method_can_be_given() -> None:
-    given = ["clusters=50", "scope=full", "joint=true", 'regulariser={"uncertainty": 0}']
-    method = robust_method("meta", named_values(given))
-    assert (method.clusters, method.scope, method.joint, method.regulariser.uncertainty) == (50, "full", True, 0)
-    for wrong in ("clusters", "=3", ""):
+def test_any_setting_can_be_given() -> None:
+    robust = ["clusters=None", "scope=full", "joint=False", 'regulariser={"uncertainty": 0}']
+    others = ["objective.epsilon=0.5", "training.learning_rate=1e-3", "training.network=mlp", "data.pool_size=50"]
+    found = given_settings([*robust, *others])
+    method = robust_method("meta", found["robust_options"])
+    assert (method.clusters, method.scope, method.joint, method.regulariser.uncertainty) == (None, "full", False, 0)
+    assert found["objective_options"] == {"epsilon": 0.5}
+    assert found["data_options"] == {"pool_size": 50}
+    assert (found["learning_rate"], found["network"]) == (0.001, "mlp")
+    for wrong in ("clusters", "=3", "", "objective.=3", "nothing.else=3"):
         with pytest.raises(EvidentiaError, match="name=value"):
-            named_values([wrong])
+            given_settings([wrong])
+    with pytest.raises(EvidentiaError, match=r"training\.seed is not to be had: it is an option of its own"):
+        given_settings(["training.seed=3"])
+
+
+def test_settings_of_objective_training_and_data_are_trained_with_and_recorded(tmp_path: Path) -> None:
+    given = ["objective.epsilon=0.5", "training.learning_rate=0.02", "data.unlabeled=150", "data.labels_per_class=4"]
+    board = tmp_path / "board"
+    options = [part for each in [*given, f"training.tensorboard={board}"] for part in ("--set", each)]
+    file = tmp_path / "out.json"
+    result = run("--objective", "vat", "--seeds", "1", "--no-controls", *options, "--json", str(file))
+    assert result.exit_code == 0, result.output
+    configuration = json.loads(file.read_text())["configuration"]
+    assert "epsilon=0.5" in configuration["trained"]["objective"]
+    assert configuration["trained"]["learning_rate"] == 0.02
+    assert configuration["trained"]["passes"] == "concat"
+    assert configuration["trained"]["network"] == "mlp"
+    assert "8 to train on" in result.output
+    assert any((board / "method-0").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("objective.epsilonn=1", "VAT has no setting 'epsilonn'; it has these: weight"),
+        ("training.learning_rate=fast", "learning_rate: Input should be a valid number"),
+        ("data.labels=3", "data have no setting 'labels'; choose one of: labels_per_class"),
+    ],
+)
+def test_wrong_settings_are_told_before_any_work(
+    setting: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(semisup_runs, "train_task", lambda **_: pytest.fail("nothing was to be trained"))
+    _assert_told(["two-moons", "--objective", "vat", "--set", setting], message, capsys)

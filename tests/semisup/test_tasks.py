@@ -13,7 +13,7 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.semisup import CONTROLS, ROBUST, Meta, from_arrays, load_pool, run_task, train_task, usual_settings
-from evidentia.semisup import tasks as tasks_module
+from evidentia.semisup import stopwatch as stopwatch_module
 from evidentia.semisup.data import NAMES, pool_kinds
 from evidentia.semisup.objectives import OBJECTIVES, VAT
 from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, base_control, matched_updates, robust_method
@@ -168,17 +168,21 @@ def test_a_broken_off_run_goes_on_and_knows_its_time(
         save(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks_module, "time", SimpleNamespace(time=lambda: 1000.0))
+    monkeypatch.setattr(stopwatch_module, "time", SimpleNamespace(time=lambda: 1000.0))
     with monkeypatch.context() as dying:
         dying.setattr(Training, "save", save_and_die)
         with pytest.raises(KeyboardInterrupt):
             run()
     # Half a minute went by up to the last checkpoint; how long the machine stood still afterwards does not count.
     os.utime(path, (1030.0, 1030.0))
-    monkeypatch.setattr(tasks_module, "time", SimpleNamespace(time=lambda: 9000.0))
+    monkeypatch.setattr(stopwatch_module, "time", SimpleNamespace(time=lambda: 9000.0))
     resumed = run()
     assert resumed.accuracy == whole.accuracy
     assert resumed.seconds == pytest.approx(30.0)
+    # A sitting that finds nothing left to do takes no time.
+    os.utime(path, (9020.0, 9020.0))
+    monkeypatch.setattr(stopwatch_module, "time", SimpleNamespace(time=lambda: 12_000.0))
+    assert run().seconds == pytest.approx(50.0)
 
 
 @pytest.mark.parametrize(
@@ -190,10 +194,9 @@ def test_a_broken_off_run_goes_on_and_knows_its_time(
         (lambda data: run_task(data, "vatt"), "no semi-supervised objective named 'vatt'"),
         (lambda data: run_task(data, robust="metta"), "no robust method named 'metta'"),
         (lambda data: run_task(data, validation_use="all"), "validation_use must be"),
-        (lambda data: run_task(data, robust=Meta(), robust_options={"scope": "full"}), "built already"),
         (
             lambda _: robust_method("meta", {"scopes": "full"}),
-            "'meta' has no setting 'scopes'; it has these: apply, refresh_every, every,",
+            "Meta has no setting 'scopes'; it has these: apply, refresh_every, every,",
         ),
         (lambda data: run_task(data, updatse=3), "the settings do not fit: updatse"),
         (

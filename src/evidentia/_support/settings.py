@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from evidentia._support.errors import EvidentiaError
 
@@ -17,7 +19,11 @@ class Settings(BaseModel):
         ...     heat: float = 180.0
         >>> Oven(heat="high")
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: the settings do not fit: heat: Input should be a valid number, ...
+        evidentia._support.errors.EvidentiaError: the settings do not fit: heat: Input should be a valid number, ... got
+        'high'
+        >>> Oven(hate=200)
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the settings do not fit: hate: there is none of this name, but: heat
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
@@ -26,7 +32,7 @@ class Settings(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            problems = "; ".join(map(self._told, error.errors()))
             raise EvidentiaError(f"the settings do not fit: {problems}") from error
 
     @property
@@ -37,3 +43,10 @@ class Settings(BaseModel):
             for name, field in type(self).model_fields.items()
             if getattr(self, name) != field.get_default(call_default_factory=True)
         ]
+
+    @classmethod
+    def _told(cls, problem: ErrorDetails) -> str:
+        name = ".".join(map(str, problem["loc"]))
+        if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+            return f"{name}: there is none of this name, but: {', '.join(cls.model_fields)}"
+        return f"{name}: {problem['msg']}, got {reprlib.repr(problem['input'])}"

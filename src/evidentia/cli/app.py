@@ -123,7 +123,12 @@ def semisup(
     apply: Annotated[_Apply | None, typer.Option(help="Of the robust method: weigh losses, or draws.")] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting of the robust method: clusters=50 …"),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting: clusters=50 of the robust method, objective.epsilon=0.5, "
+            "training.learning_rate=0.001, data.labels_per_class=5 …",
+        ),
     ] = None,
     validation: Annotated[int, typer.Option(min=0, help="Clean labels to learn weights by, beyond the others.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 5,
@@ -135,10 +140,11 @@ def semisup(
     json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
 ) -> None:
     """Train on few labels and a pool with samples of no class, beside the controls."""
-    from evidentia.cli.semisup import named_values, run_semisup
+    from evidentia.cli.semisup import given_settings, run_semisup
 
+    given = given_settings(setting or [])
     method = {"uncertainty": uncertainty, "scope": scope and scope.value, "apply": apply and apply.value}
-    method |= named_values(setting or [])
+    method = {name: value for name, value in method.items() if value is not None} | given.pop("robust_options")
     settings = {
         "data": data,
         "objective": objective,
@@ -149,8 +155,9 @@ def semisup(
         "norm": norm and norm.value,
         "passes": passes and passes.value,
         "validation": validation,
-        "robust_options": {name: value for name, value in method.items() if value is not None},
+        "robust_options": method,
         "data_root": data_root,
+        **given,
         **({} if updates is None else {"updates": updates}),
     }
     files = {"json_file": json, "picture": picture, "checkpoint": checkpoint}

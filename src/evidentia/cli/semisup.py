@@ -15,13 +15,25 @@ from evidentia._support.files import check_writable
 from evidentia.cli.figures import over_seeds, percent
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
-from evidentia.semisup import SemiSupervisedClassifier, pool_kinds
+from evidentia.semisup import SemiSupervisedClassifier, SemiSupervisedTraining, pool_kinds
 from evidentia.semisup.data import check_pool, known_name
 from evidentia.semisup.passes import check_norm, check_passes, usual_order
 from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, robust_method, usual_norm
+from evidentia.semisup.tasks import (
+    ALL_LABELS,
+    COMPUTE_MATCHED,
+    check_data_options,
+    robust_method,
+    usual_norm,
+    with_options,
+)
 
 Row = tuple[str, dict[str, Any]]
+
+_CONSTANTS = {"True": True, "False": False, "None": None}
+_OPTIONS = ("norm", "passes", "updates", "seed", "checkpoint", "log", "progress")
+_TRAINING = [name for name in SemiSupervisedTraining.model_fields if name not in _OPTIONS]
+_TRAINING += ["network", "augmentation", "standardise", "device"]
 
 
 def run_semisup(
@@ -65,23 +77,42 @@ def run_semisup(
     _print(console, runs)
 
 
-def named_values(given: Sequence[str]) -> dict[str, Any]:
-    """Settings of the form `name=value`, with values that are JSON or else names.
+def given_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings of the form `name=value`, as `train_task` takes them; values are JSON, Python's constants or else names.
+
+    A name alone is of the robust method; `objective.name`, `training.name` and `data.name` are of these.
 
     Example:
-        >>> named_values(["clusters=50", "scope=full", "joint=true"])
-        {'clusters': 50, 'scope': 'full', 'joint': True}
+        >>> given_settings(["clusters=50", "joint=False", "objective.epsilon=0.5", "training.learning_rate=1e-3"])
+        {'robust_options': {'clusters': 50, 'joint': False}, 'objective_options': {'epsilon': 0.5}, 'data_options': {},
+        'learning_rate': 0.001}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {"robust": {}, "objective": {}, "data": {}, "training": {}}
     for each in given:
         name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise EvidentiaError(f"a setting is given as name=value, such as clusters=50, got {each!r}")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-    return found
+        group, dot, own = name.rpartition(".")
+        if not own or not equals or (dot and group not in found):
+            raise EvidentiaError(
+                "a setting is given as name=value, such as clusters=50, objective.epsilon=0.5, "
+                f"training.learning_rate=0.001 or data.labels_per_class=5, got {each!r}"
+            )
+        found[group or "robust"][own] = _value(value)
+    if unknown := [name for name in found["training"] if name not in _TRAINING]:
+        raise EvidentiaError(
+            f"--set training.{unknown[0]} is not to be had: it is an option of its own, or there is none; choose one "
+            f"of: {', '.join(_TRAINING)}"
+        )
+    options = {f"{group}_options": found[group] for group in ("robust", "objective", "data")}
+    return {**options, **found["training"]}
+
+
+def _value(text: str) -> Any:
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _complete(settings: dict[str, Any]) -> dict[str, Any]:
@@ -104,8 +135,11 @@ def _check(settings: dict[str, Any], seeds: Sequence[int]) -> None:
     norm, passes = settings["norm"] or usual_norm(settings["robust"]), settings["passes"]
     check_passes(norm, passes or usual_order(norm))
     usual = usual_settings(settings["data"], settings["objective"], settings["preset"])
+    usual["objective"] = with_options(usual["objective"], settings["objective_options"])
+    usual |= {name: settings[name] for name in _TRAINING if name in settings}
     robust = robust_method(settings["robust"], settings["robust_options"])
     check_norm(robust, norm)
+    check_data_options(settings["data_options"])
     SemiSupervisedClassifier(robust=robust, **usual, seed=max(seeds))
 
 
@@ -153,7 +187,7 @@ def _cells(found: dict[str, Any], published: list[str]) -> list[str]:
 
 
 def _published(configuration: dict[str, Any]) -> str:
-    if configuration.get("validation_use") == "labeled":
+    if configuration.get("validation_use") == "labeled" or configuration["data_options"]:
         return ""
     parts = ("data", "objective", "robust", "ood", "ratio", "norm", "passes")
     figure = published_accuracy(*(configuration[part] for part in parts))

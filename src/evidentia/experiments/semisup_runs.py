@@ -9,6 +9,8 @@ from typing import Any
 
 from evidentia._support.files import write_text
 from evidentia.experiments.record import RunRecord
+from evidentia.semisup import SemiSupervisedClassifier
+from evidentia.semisup.passes import usual_order
 from evidentia.semisup.tasks import (
     ALL_LABELS,
     COMPUTE_MATCHED,
@@ -21,7 +23,8 @@ from evidentia.semisup.tasks import (
 )
 
 # Where files are kept changes nothing in the figures.
-_PLACES = ("data_root", "log", "progress")
+_PLACES = ("data_root", "log", "tensorboard", "progress")
+_OF_A_SITTING = {"seed", "checkpoint", "log", "tensorboard", "progress"}
 _PARTS = ("configuration", "metrics", "mean", "std", "wall_seconds", "cpu_seconds")
 
 
@@ -31,7 +34,8 @@ class PoolRuns:
     Args:
         settings: of `evidentia.semisup.train_task`, but for the seed and the checkpoint.
         seeds: which seeds; data and training both follow from them.
-        folder: for checkpoints and logs of all runs: with the same folder, runs that were broken off go on.
+        folder: for checkpoints and logs of all runs: with the same folder, runs that were broken off go on. TensorBoard
+            gets a folder for each run in the one of the settings.
         before_each: told the method or control and the seed before each training.
 
     Attributes:
@@ -101,18 +105,22 @@ class PoolRuns:
         for seed in self.seeds:
             if self.before_each is not None:
                 self.before_each(name, seed)
-            trained = train_task(**settings, seed=seed, **self._files(name, seed))
+            trained = train_task(**{**settings, **self._files(name, seed)}, seed=seed)
+            record.configuration["trained"] = described(trained.classifier)
             record.add(seed, trained.result.metrics())
             if keep_first and seed == self.seeds[0]:
                 self.first = trained
         return record.summary()
 
     def _files(self, name: str, seed: int) -> dict[str, Any]:
-        if self.folder is None:
-            return {}
-        self.folder.mkdir(parents=True, exist_ok=True)
         stem = f"{name.lower().replace(',', '').replace(' ', '-')}-{seed}"
-        return {"checkpoint": self.folder / f"{stem}.safetensors", "log": self.folder / f"{stem}.jsonl"}
+        files = {}
+        if self.settings.get("tensorboard"):
+            files["tensorboard"] = Path(self.settings["tensorboard"]) / stem
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            files |= {"checkpoint": self.folder / f"{stem}.safetensors", "log": self.folder / f"{stem}.jsonl"}
+        return files
 
     def _matched_updates(self) -> int:
         """From the times of the method and of the plain objective, over all seeds; told again as it was told first."""
@@ -125,3 +133,18 @@ class PoolRuns:
         if kept is not None:
             write_text(kept, str(updates))
         return updates
+
+
+def described(clf: SemiSupervisedClassifier) -> dict[str, Any]:
+    """How a classifier was trained, with all that was left to defaults, as plain JSON.
+
+    Example:
+        >>> runs = PoolRuns({"data": "two-moons", "robust": "none", "updates": 5, "progress": False}, seeds=[0])
+        >>> runs.run_method()
+        >>> trained = runs.method["configuration"]["trained"]
+        >>> trained["network"], trained["norm"], trained["passes"], trained["learning_rate"]
+        ('mlp', 'batch', 'concat', 0.003)
+    """
+    settings = clf.settings.model_dump(mode="json", exclude=_OF_A_SITTING)
+    settings["passes"] = settings["passes"] or usual_order(clf.settings.norm)
+    return {**clf.trained_by_, "network": clf.network, "standardise": clf.standardise, **settings}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 
@@ -19,8 +18,10 @@ from evidentia.semisup.passes import Norm, Order
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import Preset, usual_settings
 from evidentia.semisup.robust import ROBUST, Robust
+from evidentia.semisup.stopwatch import Stopwatch
 
 ValidationUse: TypeAlias = Literal["clean", "labeled", "none"]
+Method = TypeVar("Method", Objective, Robust)
 
 ALL_LABELS = "supervised, all"
 COMPUTE_MATCHED = "compute-matched"
@@ -44,6 +45,7 @@ which trains on them. "compute-matched" is the plain objective with as many upda
 (`matched_updates`).
 """
 
+_DATA_OPTIONS = ("labels_per_class", "unlabeled", "pool_size")
 # Weighted batch norm is a part of the thesis' methods; to the others weights come in another way.
 _WEIGHTED = ("meta", "ift")
 
@@ -108,7 +110,9 @@ def train_task(
     passes: Order | None = None,
     validation: int = 0,
     validation_use: ValidationUse = "clean",
+    objective_options: Mapping[str, Any] | None = None,
     robust_options: Mapping[str, Any] | None = None,
+    data_options: Mapping[str, Any] | None = None,
     data_root: Path | str | None = None,
     checkpoint: Path | str | None = None,
     **options: Any,
@@ -128,7 +132,9 @@ def train_task(
         validation: clean labels beyond the labeled ones.
         validation_use: what is done with them: "clean", weights are learnt by them; "labeled", the network is trained
             on them; "none", they lie idle, so that the pool is that of the other two.
+        objective_options: settings of the objective that take the place of the usual ones, by name.
         robust_options: settings of the robust method, by name.
+        data_options: `labels_per_class`, and `unlabeled` or `pool_size`, of `load_pool`.
         data_root: a folder with the data sets.
         checkpoint: a file from which a run that was broken off goes on.
         options: settings of `SemiSupervisedClassifier` that take the place of the usual ones.
@@ -136,15 +142,16 @@ def train_task(
     Raises:
         EvidentiaError: if something is not there, or does not go with the rest.
     """
-    drawn = _data(data, ood, ratio, seed, validation, data_root)
+    drawn = _data(data, ood, ratio, seed, validation, data_root, data_options)
     drawn = _with_validation(drawn, validation_use)
     settings = {**usual_settings(drawn.name, objective, preset), "seed": seed, "norm": norm or usual_norm(robust)}
+    settings["objective"] = with_options(settings["objective"], objective_options)
     settings["unlabeled_batch"] = min(settings["unlabeled_batch"], len(drawn.x_unlabeled))
     settings |= {"passes": passes, **options}
     clf = SemiSupervisedClassifier(robust=robust_method(robust, robust_options), **settings, checkpoint=checkpoint)
-    clock = _Clock(clf.settings.checkpoint)
+    watch = Stopwatch(clf.settings.checkpoint)
     clf.fit(drawn)
-    seconds = clock.seconds
+    seconds = watch.seconds
     found = clf.review().summary() if clf.robust.uses_pool else {}
     right = clf.predict(drawn.x_test).labels == drawn.y_test
     result = TaskResult(
@@ -172,28 +179,40 @@ def usual_norm(robust: str | Robust) -> Norm:
     return "weighted" if weighted else "batch"
 
 
+def with_options(method: Method, options: Mapping[str, Any] | None) -> Method:
+    """An objective or a robust method with other settings.
+
+    Example:
+        >>> from evidentia.semisup import OBJECTIVES
+        >>> with_options(OBJECTIVES["vat"](), {"epsilon": 0.5}).epsilon
+        0.5
+        >>> with_options(OBJECTIVES["vat"](), {"scope": "full"})
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: VAT has no setting 'scope'; it has these: weight, ...
+    """
+    if not options:
+        return method
+    known = [entry.name for entry in fields(method) if entry.init] if is_dataclass(method) else []
+    if unknown := [name for name in options if name not in known]:
+        has = f"these: {', '.join(known)}" if known else "none"
+        raise EvidentiaError(f"{type(method).__name__} has no setting {unknown[0]!r}; it has {has}")
+    return replace(method, **options)
+
+
 def robust_method(robust: str | Robust, options: Mapping[str, Any] | None = None) -> Robust:
-    """A robust method with settings of its own.
+    """A robust method by its name, or one that is there, with other settings.
 
     Example:
         >>> robust_method("meta", {"scope": "full"}).scope
         'full'
-        >>> robust_method("none", {"scope": "full"})
-        Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: the robust method 'none' has no setting 'scope'; it has none
     """
-    options = dict(options or {})
-    if isinstance(robust, Robust):
-        if options:
-            raise EvidentiaError("a robust method that is built already takes no robust_options; build it with them")
-        return robust
-    kind: Any = ROBUST[robust]
-    known = [entry.name for entry in fields(kind) if entry.init]
-    if unknown := [name for name in options if name not in known]:
-        has = f"these: {', '.join(known)}" if known else "none"
-        raise EvidentiaError(f"the robust method {robust!r} has no setting {unknown[0]!r}; it has {has}")
-    method: Robust = kind(**options)
-    return method
+    return with_options(robust if isinstance(robust, Robust) else ROBUST[robust](), options)
+
+
+def check_data_options(options: Iterable[str]) -> None:
+    """Require names of the settings by which `load_pool` draws more or less of a data set."""
+    if unknown := [name for name in options if name not in _DATA_OPTIONS]:
+        raise EvidentiaError(f"data have no setting {unknown[0]!r}; choose one of: {', '.join(_DATA_OPTIONS)}")
 
 
 def base_control(norm: Norm, passes: Order | None = None) -> str:
@@ -230,10 +249,12 @@ def _data(
     seed: int,
     validation: int,
     data_root: Path | str | None,
+    options: Mapping[str, Any] | None,
 ) -> SemiSupervisedData:
     if isinstance(data, str):
-        return load_pool(data, ood, ratio, seed, validation=validation, data_root=data_root)
-    if ood is not None or ratio is not None or validation or data_root is not None:
+        check_data_options(options or {})
+        return load_pool(data, ood, ratio, seed, validation=validation, data_root=data_root, **(options or {}))
+    if ood is not None or ratio is not None or validation or data_root is not None or options:
         raise EvidentiaError("data that is there already brings its OOD and validation; give it alone")
     if not len(data.y_test):
         raise EvidentiaError("a task is scored on a test, and the data has none; give x_test and y_test")
@@ -253,22 +274,3 @@ def _with_validation(data: SemiSupervisedData, use: ValidationUse) -> SemiSuperv
         x_labeled=torch.cat([data.x_labeled, data.x_validation]),
         y_labeled=torch.cat([data.y_labeled, data.y_validation]),
     )
-
-
-class _Clock:
-    """Wall time of a run; of one that is broken off, that up to the last checkpoint of each sitting is kept."""
-
-    def __init__(self, checkpoint: Path | None) -> None:
-        self._start, self._earlier = time.time(), 0.0
-        if checkpoint is None:
-            return
-        file = checkpoint.with_suffix(".seconds")
-        if checkpoint.exists() and file.exists():
-            earlier, start = map(float, file.read_text().split())
-            self._earlier = earlier + max(0.0, checkpoint.stat().st_mtime - start)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{self._earlier} {self._start}")
-
-    @property
-    def seconds(self) -> float:
-        return self._earlier + time.time() - self._start
