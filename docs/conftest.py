@@ -10,8 +10,9 @@ import torch
 
 from evidentia.learning import LOSSES, METHODS
 from evidentia.opinions import MEASURES, OPERATORS
+from evidentia.semisup import OBJECTIVES, ROBUST, UNCERTAINTIES
 
-REGISTRIES = (LOSSES, MEASURES, METHODS, OPERATORS)
+REGISTRIES = (LOSSES, MEASURES, METHODS, OBJECTIVES, OPERATORS, ROBUST, UNCERTAINTIES)
 
 # The suite runs in two processes on two cores: more threads would only fight over them.
 torch.set_num_threads(1)

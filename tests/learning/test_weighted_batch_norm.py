@@ -385,6 +385,12 @@ def network() -> nn.Module:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("model", ["x", None, nn.BatchNorm1d])
+def test_only_a_network_is_converted(model):
+    with pytest.raises(EvidentiaError, match=r"only a network can be given weighted batch norms, an nn\.Module, got"):
+        convert_batch_norm(model)
+
+
 def test_conversion_keeps_everything():
     model = network()
     parameters, modes = list(model.parameters()), [each.training for each in model.modules()]

@@ -309,7 +309,7 @@ def test_a_sample_of_the_pool_that_the_network_says_nothing_of_is_told(data: Sem
     assert bool(clf.predict(data.x_test).probs.isfinite().all())
 
 
-@pytest.mark.parametrize("norm", ["batch", "frozen"])
+@pytest.mark.parametrize("norm", ["batch", "frozen", "none"])
 @pytest.mark.parametrize("kind", [Meta, ImplicitDifferentiation])
 def test_joint_without_weighted_batch_norm_is_told_before_the_pool_is_looked_at(
     kind: Any, norm: str, data: SemiSupervisedData, monkeypatch: pytest.MonkeyPatch
@@ -319,11 +319,18 @@ def test_joint_without_weighted_batch_norm_is_told_before_the_pool_is_looked_at(
         SemiSupervisedClassifier("pi-model", kind(joint=True), norm=norm, **QUICK).fit(data)
 
 
-def test_joint_goes_with_networks_whose_batch_norms_take_weights_or_that_have_none(data: SemiSupervisedData) -> None:
-    plain = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+def test_joint_goes_with_networks_whose_batch_norms_take_weights(data: SemiSupervisedData) -> None:
     weighing = nn.Sequential(nn.Linear(2, 8), WeightedBatchNorm1d(8), nn.Linear(8, 2))
-    for network, norm in ((plain, "batch"), (weighing, "batch"), (None, "weighted"), (None, "none")):
+    for network, norm in ((weighing, "batch"), (None, "weighted")):
         SemiSupervisedClassifier("pi-model", Meta(joint=True), network, norm=norm, **QUICK).fit(data)
+
+
+def test_joint_does_nothing_without_batch_norm_and_is_refused(data: SemiSupervisedData) -> None:
+    plain = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    for norm in ("batch", "none"):
+        with pytest.raises(EvidentiaError, match=rf"norm='{norm}' this network has none, .*or leave joint=True out"):
+            SemiSupervisedClassifier("pi-model", Meta(joint=True), plain, norm=norm, **QUICK).fit(data)
+        SemiSupervisedClassifier("pi-model", Meta(), plain, norm=norm, **QUICK).fit(data)
 
 
 def test_the_review_says_if_the_pool_was_not_used(data: SemiSupervisedData) -> None:
@@ -383,7 +390,7 @@ def test_it_shows_what_differs_from_the_defaults(data: SemiSupervisedData, tmp_p
 
 def test_a_pool_that_is_all_thrown_out_is_told(data: SemiSupervisedData) -> None:
     class Nothing(LabeledAgainstUnlabeled):
-        def _estimate(self, pool: PoolView) -> Tensor:
+        def uncertainty_of(self, pool: PoolView) -> Tensor:
             return torch.ones(len(pool.unlabeled))
 
     with pytest.raises(EvidentiaError, match="all weights of the pool are 0"):

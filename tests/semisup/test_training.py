@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,15 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.semisup import (
+    OBJECTIVES,
+    Augmentation,
     ByUncertainty,
+    Consistency,
     ImplicitDifferentiation,
     LabeledAgainstUnlabeled,
     Meta,
+    Objective,
+    Robust,
     SemiSupervisedClassifier,
     two_moons,
 )
@@ -142,3 +148,87 @@ def test_layers_without_weights_are_part_of_a_run(tmp_path: Path) -> None:
     network[1] = nn.Dropout(0.9)
     with pytest.raises(EvidentiaError, match=r"other settings \(network\)"):
         SemiSupervisedClassifier("pi-model", "none", network, **options).fit(DATA)
+
+
+class Costing(Objective):
+    """Costs that a function makes of the entropies of a batch."""
+
+    def __init__(self, change: Callable[[Tensor], Any], views: int = 1) -> None:
+        self.change, self.views = change, views
+
+    def prepare(self, network: nn.Module, x: Tensor, augment: Augmentation, **_: Any) -> Any:
+        x = torch.cat([x] * self.views)
+        return Consistency(x, None, x.new_ones(len(x))) if self.views else x
+
+    def per_sample(self, logits: Tensor, consistency: Consistency) -> Any:
+        return self.change(torch.distributions.Categorical(logits=logits).entropy())
+
+
+COSTS: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "a column": (lambda costs: costs[:, None], r"torch.float32 of shape \(10, 1\)"),
+    "a row": (lambda costs: costs[None], r"shape \(1, 10\)"),
+    "a scalar": (lambda costs: costs.mean(), r"shape \(\)"),
+    "one a class": (lambda costs: costs[:, None].expand(10, 2), r"shape \(10, 2\)"),
+    "too few": (lambda costs: costs[1:], r"shape \(9,\)"),
+    "a list": (lambda costs: costs.tolist(), "got list"),
+    "no costs": (lambda costs: None, "got NoneType"),
+    "whole numbers": (lambda costs: costs.long(), "torch.int64"),
+}
+
+
+@pytest.mark.parametrize("robust", ["none", "meta", "mwn"])
+@pytest.mark.parametrize("what", COSTS)
+def test_costs_that_are_not_one_a_sample_are_told(what: str, robust: str) -> None:
+    change, given = COSTS[what]
+    with pytest.raises(EvidentiaError, match=rf"per_sample of Costing must give one cost a sample, .*\(10,\).*{given}"):
+        SemiSupervisedClassifier(Costing(change), robust, **QUICK).fit(DATA)
+
+
+def test_inputs_that_are_not_one_a_sample_are_told() -> None:
+    with pytest.raises(EvidentiaError, match=r"prepare of Costing must give one input a sample, 10 .*got 20"):
+        SemiSupervisedClassifier(Costing(torch.clone, views=2), "none", **QUICK).fit(DATA)
+
+    class Bare(Costing):
+        def prepare(self, network: nn.Module, x: Tensor, augment: Augmentation, **_: Any) -> Any:
+            return x, None
+
+    with pytest.raises(EvidentiaError, match="prepare of Bare must give a Consistency, got tuple"):
+        SemiSupervisedClassifier(Bare(torch.clone), "none", **QUICK).fit(DATA)
+
+
+@pytest.mark.parametrize("robust", ["none", "meta", "l2rw"])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_costs_that_are_not_finite_are_the_objectives(value: float, robust: str) -> None:
+    def spoilt(costs: Tensor) -> Tensor:
+        return torch.where(torch.arange(len(costs)) < 3, costs * value, costs)
+
+    with pytest.raises(
+        EvidentiaError, match=r"Costing gave costs .* not finite for 3 of 10 samples in update 0"
+    ) as told:
+        SemiSupervisedClassifier(Costing(spoilt), robust, **QUICK).fit(DATA)
+    assert "learning rate" not in str(told.value)
+
+
+def test_a_part_of_the_loss_that_is_too_large_is_the_objectives() -> None:
+    objective = OBJECTIVES["entropy"](weight=1e39)
+    with pytest.raises(
+        EvidentiaError, match="unlabeled part of the loss, by EntropyMinimisation, became inf in update 0"
+    ):
+        SemiSupervisedClassifier(objective, "none", **QUICK).fit(DATA)
+
+
+@pytest.mark.parametrize("robust", ["none", "supervised"])
+def test_a_network_that_is_not_finite_from_the_start_is_told_so(robust: str) -> None:
+    network = nn.Linear(2, 2)
+    nn.init.constant_(network.weight, torch.nan)
+    with pytest.raises(EvidentiaError, match="the loss is nan before any step was made: the network gives logits"):
+        SemiSupervisedClassifier("pi-model", robust, network, norm="none", **QUICK).fit(DATA)
+
+
+def test_weights_that_are_not_one_a_sample_are_told() -> None:
+    class Column(Robust):
+        def weigh(self, pool: Any, update: Any) -> Tensor:
+            return update.weights[:, None]
+
+    with pytest.raises(EvidentiaError, match=r"weigh of Column must give one weight a sample, .*got shape \(10, 1\)"):
+        SemiSupervisedClassifier("pi-model", Column(), **QUICK).fit(DATA)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,8 +23,14 @@ from evidentia.semisup import (
     ROBUST,
     Augmentation,
     ByUncertainty,
+    Consistency,
     KernelEvidence,
+    LabeledAgainstUnlabeled,
     Meta,
+    Objective,
+    PoolUncertainty,
+    PoolView,
+    Robust,
     SemiSupervisedClassifier,
     WeightRegulariser,
     two_moons,
@@ -142,3 +153,219 @@ def test_methods_come_back_from_words(method: object) -> None:
 )
 def test_what_is_not_ours_does_not_come_back(text: str) -> None:
     assert from_words(text) is None
+
+
+class Mine(Objective):
+    """An objective as a user writes one: no dataclass, settings in attributes."""
+
+    def __init__(self, k: Any) -> None:
+        self.k = k
+        self.calls_ = 0
+
+    def prepare(self, network: nn.Module, x: Tensor, augment: Augmentation, **_: Any) -> Consistency:
+        self.calls_ += 1
+        return Consistency(x, None, x.new_ones(len(x)))
+
+    def per_sample(self, logits: Tensor, consistency: Consistency) -> Tensor:
+        return self.k * logits.softmax(-1).amax(-1)
+
+
+class Changed(Mine):
+    def per_sample(self, logits: Tensor, consistency: Consistency) -> Tensor:
+        return super().per_sample(logits, consistency) + 1
+
+
+def renamed(kind: type, name: str) -> Any:
+    kind.__name__ = kind.__qualname__ = name
+    return kind
+
+
+def same_name_other_code() -> tuple[type, type]:
+    class First(Mine):
+        @property
+        def scale(self) -> int:
+            return 1
+
+    class Second(Mine):
+        @property
+        def scale(self) -> int:
+            return 2
+
+    return renamed(First, "Same"), renamed(Second, "Same")
+
+
+class MyUncertainty(PoolUncertainty):
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
+        return torch.full((len(pool.unlabeled),), self.level)
+
+
+class MyRobust(Robust):
+    def __init__(self, level: float) -> None:
+        self.level = level
+
+
+@dataclass(kw_only=True, eq=False)
+class Gathering(MyRobust):
+    """What it gathers is not in its repr, as in ours."""
+
+    level: float = 0.5
+    gathered: list[float] = field(default_factory=list, repr=False)
+
+
+def narrow(shape: tuple[int, ...]) -> nn.Module:
+    return nn.Linear(*shape, 1)
+
+
+def wide(shape: tuple[int, ...]) -> nn.Module:
+    return nn.Sequential(nn.Linear(*shape, 9), nn.ReLU(), nn.Linear(9, 1))
+
+
+wide.__name__ = wide.__qualname__ = "narrow"
+
+
+def level_of(level: float) -> Callable[[PoolView], Any]:
+    return lambda pool: [level] * len(pool.unlabeled)
+
+
+class OwnNetwork(nn.Module):
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        self.last, self.slope = nn.Linear(2, 2), slope
+        nn.init.ones_(self.last.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.kept = self.slope * x
+        return self.last(self.kept)
+
+
+OWN: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+    "attributes": (lambda: Mine(1.0), lambda: Mine(-50.0)),
+    "attributes that are arrays": (lambda: Mine(np.zeros(2000)), lambda: Mine(np.r_[np.zeros(1000), 1, np.zeros(999)])),
+    "attributes that are tensors": (lambda: Mine(torch.zeros(2)), lambda: Mine(torch.ones(2))),
+    "attributes that are paths": (lambda: Mine(Path("a")), lambda: Mine(Path("b"))),
+    "attributes of attributes": (lambda: Mine(Turned(1.0)), lambda: Mine(Turned(-1.0))),
+    "functions in attributes": (lambda: Mine(lambda x: x), lambda: Mine(lambda x: -x)),
+    "code of methods": (lambda: same_name_other_code()[0](1.0), lambda: same_name_other_code()[1](1.0)),
+    "inheritance": (lambda: Mine(1.0), lambda: Changed(1.0)),
+    "own robust methods": (lambda: MyRobust(0.1), lambda: MyRobust(0.2)),
+    "own estimators inside ours": (
+        lambda: ByUncertainty(uncertainty=MyUncertainty(0.1)),
+        lambda: ByUncertainty(uncertainty=MyUncertainty(0.2)),
+    ),
+    "functions inside ours": (
+        lambda: ByUncertainty(uncertainty=LabeledAgainstUnlabeled(network=narrow)),
+        lambda: ByUncertainty(uncertainty=LabeledAgainstUnlabeled(network=wide)),
+    ),
+    "functions of a pool": (
+        lambda: ByUncertainty(uncertainty=level_of(0.1)),
+        lambda: ByUncertainty(uncertainty=level_of(0.2)),
+    ),
+    "layers of one's own": (lambda: OwnNetwork(0.1), lambda: OwnNetwork(0.2)),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_methods_of_ones_own_are_known_by(what: str) -> None:
+    first, other = OWN[what]
+    assert words(first()) == words(first())
+    assert words(first()) != words(other())
+    assert from_words(words(first())) is None
+
+
+def test_what_is_learnt_or_only_watches_is_not_counted() -> None:
+    used = Mine(1.0)
+    used.calls_ = 7
+    assert words(used) == words(Mine(1.0))
+    assert words(Gathering(gathered=[1.0])) == words(Gathering())
+    assert words(Gathering(level=0.1)) != words(Gathering())
+    network, shown = OwnNetwork(0.1), OwnNetwork(0.1)
+    shown(torch.ones(3, 2))
+    assert words(network) == words(shown.eval())
+    watched = LabeledAgainstUnlabeled(progress=lambda done, total: None)
+    assert words(ByUncertainty(uncertainty=watched)) == words(ByUncertainty(uncertainty=LabeledAgainstUnlabeled()))
+
+
+def test_sets_and_loops_do_not_matter() -> None:
+    assert words(Mine({"a", "b", "c"})) == words(Mine({"c", "b", "a"}))
+    assert words(Mine({"a"})) != words(Mine({"b"}))
+    loop: list[Any] = [1]
+    loop.append(loop)
+    mine = Mine(loop)
+    mine.itself = mine  # type: ignore[attr-defined]
+    assert words(mine) == words(mine)
+
+
+SCRIPT = """
+from dataclasses import dataclass, field
+from evidentia.semisup.objectives import VAT
+from evidentia.semisup.words import words
+
+@dataclass(kw_only=True, eq=False)
+class Mine(VAT):
+    names: set = field(default_factory=lambda: {"one", "two", "three", "four"})
+    table = {"names": {"five", "six", "seven"}, "function": lambda x: x}
+
+    def start(self, network):
+        super().start(network)
+        return "x" in {"five", "six", "seven"}
+
+print(words(Mine()))
+"""
+
+
+def test_methods_of_ones_own_are_known_in_another_process() -> None:
+    # Sets and addresses are in another order, and elsewhere, in every process.
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert shown[0] == shown[1]
+    assert "names={'four', 'one', 'three', 'two'}" in shown[0]
+
+
+@pytest.mark.parametrize("what", ["objective", "robust"])
+def test_a_run_does_not_go_on_with_another_method_of_ones_own(what: str, tmp_path: Path) -> None:
+    kept = tmp_path / "run.safetensors"
+
+    def run(value: float) -> SemiSupervisedClassifier:
+        own: dict[str, Any] = {"objective": Mine(1.0), "robust": "none"}
+        own |= (
+            {"objective": Mine(value)}
+            if what == "objective"
+            else {"robust": ByUncertainty(uncertainty=level_of(value))}
+        )
+        return SemiSupervisedClassifier(**own, checkpoint=kept, **QUICK)
+
+    clf = run(0.5)
+    weights = clf.fit(DATA).weights_
+    assert torch.equal(run(0.5).fit(DATA).weights_, weights)
+    # The same objects, which training has changed, are of the same run.
+    assert torch.equal(clf.fit(DATA).weights_, weights)
+    with pytest.raises(EvidentiaError, match=rf"other settings \({what}\)"):
+        run(0.9).fit(DATA)
+
+
+def test_a_method_of_ones_own_never_comes_back_as_ours(tmp_path: Path) -> None:
+    objective = renamed(type("Renamed", (Mine,), {}), "VAT")(1.0)
+    estimator = renamed(type("Renamed", (MyUncertainty,), {}), "Confidence")(0.5)
+    clf = SemiSupervisedClassifier(objective, ByUncertainty(uncertainty=estimator), **QUICK).fit(DATA)
+    clf.save(tmp_path / "clf.safetensors")
+    loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")
+    for name, start in (("objective", "VAT(weight="), ("robust", "ByUncertainty(apply='sample'")):
+        assert not hasattr(loaded, name)
+        assert loaded.trained_by_[name].startswith(start)
+
+
+def test_ours_comes_back_if_one_of_the_same_name_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = renamed(type("Renamed", (Mine,), {}), "VAT")
+    monkeypatch.setitem(OBJECTIVES._entries, "my-vat", own)
+    assert type(from_words("VAT(weight=0.1)")) is OBJECTIVES["vat"]

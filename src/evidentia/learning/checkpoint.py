@@ -123,3 +123,23 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
 def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
     """The tensors whose name starts with a part's and a slash, under the rest of their names."""
     return {name.removeprefix(f"{part}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{part}/")}
+
+
+def check_no_state(part: object, state: Mapping[str, Tensor], kind: str) -> None:
+    """Refuse what a part that remembers nothing is to take up.
+
+    Args:
+        part: an objective, a robust method and so on.
+        state: what it is given.
+        kind: what it is, in a word.
+
+    Example:
+        >>> check_no_state(nn.ReLU(), {}, "layer")
+        >>> check_no_state(nn.ReLU(), {"weight": torch.ones(1)}, "layer")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: ReLU keeps no state, got weight; it is of another layer
+    """
+    if state:
+        raise EvidentiaError(
+            f"{type(part).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another {kind}"
+        )

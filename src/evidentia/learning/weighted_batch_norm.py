@@ -198,6 +198,11 @@ def convert_batch_norm(model: ModuleT) -> ModuleT:
         >>> convert_batch_norm(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU()))[1].__class__.__name__
         'WeightedBatchNorm1d'
     """
+    if not isinstance(model, nn.Module):
+        raise EvidentiaError(
+            f"only a network can be given weighted batch norms, an nn.Module, got {model!r} ({type(model).__name__}); "
+            "build the network first"
+        )
     found = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, _BatchNorm)]
     plain = [(name, layer) for name, layer in found if not isinstance(layer, _WeightedBatchNorm)]
     for name, layer in plain:

@@ -3,7 +3,7 @@
 from evidentia.learning import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 from evidentia.learning import convert_batch_norm as convert
 from evidentia.semisup.arrays import from_arrays
-from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation
+from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation, image_augmentation
 from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.clusters import Clusters, kmeans, purity, share
 from evidentia.semisup.data import load_pool, pool_kinds
@@ -22,7 +22,19 @@ from evidentia.semisup.hypergradient import (
 from evidentia.semisup.last_layer import LastLayer
 from evidentia.semisup.models import MLP, NETWORKS, LeNet, Network, WideResNet
 from evidentia.semisup.moons import two_moons
-from evidentia.semisup.objectives import OBJECTIVES, Consistency, Objective
+from evidentia.semisup.objectives import (
+    OBJECTIVES,
+    UDA,
+    VAT,
+    Consistency,
+    EntropyMinimisation,
+    FixMatch,
+    MeanTeacher,
+    MixMatch,
+    Objective,
+    PiModel,
+    PseudoLabel,
+)
 from evidentia.semisup.passes import Passes
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import usual_settings
@@ -58,6 +70,7 @@ from evidentia.semisup.uncertainty import (
     LabeledAgainstUnlabeled,
     PoolReport,
     PoolUncertainty,
+    PoolView,
 )
 from evidentia.semisup.weights import SampleWeights
 
@@ -68,14 +81,18 @@ __all__ = [
     "NETWORKS",
     "OBJECTIVES",
     "ROBUST",
+    "UDA",
     "UNCERTAINTIES",
+    "VAT",
     "Augmentation",
     "ByUncertainty",
     "Clusters",
     "Confidence",
     "Consistency",
     "DivergenceWarning",
+    "EntropyMinimisation",
     "EvidentialVacuity",
+    "FixMatch",
     "HyperGradient",
     "ImplicitDifferentiation",
     "InnerProblem",
@@ -85,16 +102,21 @@ __all__ = [
     "LastLayerProblem",
     "LeNet",
     "LearningToReweight",
+    "MeanTeacher",
     "Meta",
     "MetaWeightNet",
+    "MixMatch",
     "Network",
     "NotRobust",
     "Objective",
     "Oracle",
     "Passes",
+    "PiModel",
     "PoolReport",
     "PoolReview",
     "PoolUncertainty",
+    "PoolView",
+    "PseudoLabel",
     "Robust",
     "SafeDeepSSL",
     "SampleWeights",
@@ -116,6 +138,7 @@ __all__ = [
     "from_arrays",
     "ift_gradient",
     "ift_gradient_from",
+    "image_augmentation",
     "kmeans",
     "l1_gradient",
     "l1_term",

@@ -13,6 +13,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.learning.modes import evaluating
 from evidentia.semisup.last_layer import LastLayer, Undivided
+from evidentia.semisup.objectives import Objective
 from evidentia.semisup.robust import Robust
 
 
@@ -154,6 +155,63 @@ def check_statistics(network: nn.Module, update: int) -> None:
                 "large, or training has diverged; give standardise=True or scale the samples, or lower the learning "
                 "rate"
             )
+
+
+def check_costs(costs: Tensor, logits: Tensor, objective: Objective, update: int) -> None:
+    """Require finite costs of an objective, whose fault it is if the network's logits are finite.
+
+    Args:
+        costs: shape `(B,)`.
+        logits: what they are of.
+        objective: gave them.
+        update: the number of updates done.
+    """
+    wrong = int((~costs.isfinite()).sum())
+    if not wrong:
+        return
+    if not bool(logits.isfinite().all()):
+        raise loss_error(costs.mean().item(), update)
+    otherwise = "; or lower the learning rate" if update else ""
+    raise EvidentiaError(
+        f"per_sample of {type(objective).__name__} gave costs that are not finite for {wrong} of {len(costs)} samples "
+        f"in update {update}, from logits that are finite; look at its logarithms, roots, divisions and targets"
+        f"{otherwise}"
+    )
+
+
+def check_weights(weights: Tensor, samples: int, robust: Robust) -> Tensor:
+    """Require one weight a sample: another shape would be multiplied with the costs all the same."""
+    if not isinstance(weights, Tensor) or weights.shape != (samples,):
+        given = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
+        raise EvidentiaError(
+            f"weigh of {type(robust).__name__} must give one weight a sample, shape ({samples},), got {given}"
+        )
+    return weights
+
+
+def loss_error(loss: float, update: int, culprit: Objective | None = None) -> EvidentiaError:
+    """What to do about a loss that is not finite.
+
+    Args:
+        loss: its value.
+        update: the number of updates done.
+        culprit: the objective, if only its part of the loss is not finite.
+
+    Example:
+        >>> print(loss_error(float("nan"), 7))
+        the loss became nan in update 7; lower the learning rate
+    """
+    if culprit is not None:
+        return EvidentiaError(
+            f"the unlabeled part of the loss, by {type(culprit).__name__}, became {loss} in update {update}, and the "
+            "labeled part did not; give it a smaller weight, or look at its costs and at what they are weighed by"
+        )
+    if update:
+        return EvidentiaError(f"the loss became {loss} in update {update}; lower the learning rate")
+    return EvidentiaError(
+        f"the loss is {loss} before any step was made: the network gives logits that are not finite for some samples; "
+        "give standardise=True or scale the samples, or look at the network's first weights"
+    )
 
 
 def check_confidence(confidence: Tensor) -> None:

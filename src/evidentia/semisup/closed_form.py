@@ -12,6 +12,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.neumann import neumann_series
 from evidentia.semisup.objectives import Consistency, Objective
+from evidentia.semisup.objectives.base import costs_of
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class _InnerLoss:
         return torch.cat([hidden, hidden.new_ones(len(hidden), 1)], 1) if self.has_bias else hidden
 
     def _costs(self, logits: Tensor) -> Tensor:
-        return check_costs(self.problem.objective.per_sample(logits, self.problem.consistency), len(logits))
+        return costs_of(self.problem.objective, logits, self.problem.consistency)
 
     def slopes(self, parameters: Tensor) -> Tensor:
         """The derivative of every unlabeled sample's cost in its logits, shape `(B, K)`."""
@@ -222,15 +223,6 @@ def finished(weights: Tensor, gradient: Tensor, loss: Tensor, direct: Tensor | N
         return HyperGradient(gradient, loss.detach(), None)
     direct = direct.detach().to(weights.dtype)
     return HyperGradient(gradient + direct, loss.detach(), direct)
-
-
-def check_costs(costs: Tensor, samples: int) -> Tensor:
-    """Require one cost for each sample."""
-    if costs.shape != (samples,):
-        raise EvidentiaError(
-            f"the objective must give one cost a sample, shape ({samples},), got shape {tuple(costs.shape)}"
-        )
-    return costs
 
 
 def check_sizes(

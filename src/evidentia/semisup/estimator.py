@@ -17,6 +17,7 @@ from evidentia.prediction import Prediction
 from evidentia.semisup.arrays import training_data
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation
 from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
+from evidentia.semisup.choices import as_choice
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.fingerprint import fingerprint
 from evidentia.semisup.inputs import InputForm, check_layout
@@ -28,7 +29,7 @@ from evidentia.semisup.precision import check_precision
 from evidentia.semisup.review import PoolReview
 from evidentia.semisup.robust import ROBUST, Pool, Robust
 from evidentia.semisup.saving import SavedClassifier
-from evidentia.semisup.scaling import as_choice, warn_of_scale
+from evidentia.semisup.scaling import warn_of_scale
 from evidentia.semisup.scoring import share_right
 from evidentia.semisup.training import Record, SemiSupervisedTraining, Training
 from evidentia.semisup.words import brief, from_words, words
@@ -96,7 +97,7 @@ class SemiSupervisedClassifier:
         self.network = network
         self.augmentation = None if augmentation is None else as_augmentation(augmentation)
         self.device = device
-        self.standardise = as_choice(standardise)
+        self.standardise = as_choice(standardise, "standardise")
         self.settings = SemiSupervisedTraining(**settings)
         self.network_: nn.Module
         self.weights_: Tensor

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +16,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
+from evidentia.semisup.choices import Scope, check_scope
 from evidentia.semisup.closed_form import (
     HyperGradient,
     LastLayerProblem,
-    check_costs,
     check_counts,
     finished,
     ift_gradient_from,
@@ -35,6 +34,7 @@ from evidentia.semisup.inner_problem import (
     validation_pass,
 )
 from evidentia.semisup.neumann import DivergenceWarning, neumann_series
+from evidentia.semisup.objectives.base import costs_of
 
 __all__ = [
     "DivergenceWarning",
@@ -47,8 +47,6 @@ __all__ = [
     "meta_gradient",
     "meta_gradient_from",
 ]
-
-Scope: TypeAlias = Literal["last", "full"]
 
 
 def meta_gradient(problem: InnerProblem, scope: Scope = "last") -> HyperGradient:
@@ -135,8 +133,7 @@ def _differentiated_twice(network: nn.Module) -> Iterator[None]:
 
 
 def _is_last(scope: Scope) -> bool:
-    if scope not in ("last", "full"):
-        raise EvidentiaError(f"the scope must be 'last' (the last layer) or 'full' (the network), got {scope!r}")
+    check_scope(scope)
     return scope == "last"
 
 
@@ -159,7 +156,7 @@ class _Run:
         problem = self.problem
         weights = self.weights if create_graph else self.weights.detach()
         (_, labeled), (_, logits) = training_passes(problem, {**parameters, **self.buffers}, weights)
-        costs = check_costs(problem.objective.per_sample(logits, problem.consistency), len(weights))
+        costs = costs_of(problem.objective, logits, problem.consistency)
         loss = F.cross_entropy(labeled, problem.labeled[1].long())
         loss = loss + problem.coefficient * (weights.to(costs.dtype) * costs).mean()
         return torch.autograd.grad(loss, list(parameters.values()), create_graph=create_graph, materialize_grads=True)

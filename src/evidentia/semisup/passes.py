@@ -92,6 +92,8 @@ def check_passes(norm: Norm, order: Order) -> None:
 def check_norm(robust: Robust, norm: Norm, network: nn.Module | None = None) -> None:
     """Require batch norms that take weights, if the robust method needs them.
 
+    A network without any is refused as well: what was asked for would do nothing, and nobody would be told.
+
     Args:
         robust: says whether it does.
         norm: as it is set.
@@ -107,16 +109,15 @@ def check_norm(robust: Robust, norm: Norm, network: nn.Module | None = None) -> 
     """
     if (setting := robust.needs_weighted_norm()) is None:
         return
-    if network is None:
-        plain = norm in ("batch", "frozen")
-    else:
-        norms = [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
-        plain = any(not isinstance(layer, WEIGHTED) for layer in norms)
-    if plain:
+    told = f"{type(robust).__name__}({setting}) weighs samples in the statistics of batch norm"
+    norms = [] if network is None else [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+    if norm == "none" or (network is not None and not norms):
         raise EvidentiaError(
-            f"{type(robust).__name__}({setting}) weighs samples in the statistics of batch norm, which norm={norm!r} "
-            f"does not; take norm='weighted', or leave {setting} out"
+            f"{told}, and with norm={norm!r} this network has none, so that it would do nothing; take norm='weighted' "
+            f"and a network with batch norm, or leave {setting} out"
         )
+    if (network is None and norm != "weighted") or any(not isinstance(layer, WEIGHTED) for layer in norms):
+        raise EvidentiaError(f"{told}, which norm={norm!r} does not; take norm='weighted', or leave {setting} out")
 
 
 def usual_order(norm: Norm) -> Order:

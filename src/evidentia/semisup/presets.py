@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import image_augmentation
-from evidentia.semisup.objectives import OBJECTIVES, Objective
+from evidentia.semisup.objectives import OBJECTIVES, MeanTeacher, Objective, PseudoLabel
 
 Preset: TypeAlias = Literal["quick", "thesis", "author"]
 
@@ -17,7 +17,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
 }
 # First learning rates of the thesis' table ("Hyperparameter settings used in MNIST experiments"). What the table does
 # not have goes with the most common one.
-_RATES = {"mean-teacher": 4e-4, "pseudo-label": 3e-4}
+_RATES: dict[type[Objective], float] = {MeanTeacher: 4e-4, PseudoLabel: 3e-4}
 _USUAL_RATE = 3e-3
 
 # A perturbation that leaves the class as it is depends on the size of samples: the moons are 0.5 apart, digits of 8 x 8
@@ -66,9 +66,12 @@ def usual_settings(name: str, objective: str | Objective, preset: Preset = "quic
     """
     if preset not in _PRESETS:
         raise EvidentiaError(f"there is no preset named {preset!r}; choose one of: {', '.join(_PRESETS)}")
-    settings: dict[str, Any] = {"objective": _objective(name, objective, preset)}
+    method = _objective(name, objective, preset)
+    settings: dict[str, Any] = {"objective": method}
     if preset != "quick":
-        settings["learning_rate"] = _RATES.get(str(objective), _USUAL_RATE)
+        # By class, so that an objective with settings of its own trains as one that is named does.
+        rates = [rate for kind, rate in _RATES.items() if isinstance(method, kind)]
+        settings["learning_rate"] = rates[0] if rates else _USUAL_RATE
     if name in _NETWORKS:
         settings["network"] = _NETWORKS[name]
     elif name in _AUGMENTATIONS:

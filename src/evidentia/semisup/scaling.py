@@ -6,11 +6,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
-
-from evidentia._support.errors import EvidentiaError
 
 # Weak noise on vectors is 0.05: samples that vary by less drown in it. At ten times the scale that augmentations and
 # networks are made for, two moons are told apart no better than by the labels alone.
@@ -48,13 +45,6 @@ class Scale:
     def applied(self, x: Tensor) -> Tensor:
         """Samples in this scale, as a new tensor."""
         return (x - self.mean.to(x)) / self.deviation.to(x)
-
-
-def as_choice(standardise: bool) -> bool:
-    """Whether to standardise, if that is what was said; any text would count as true."""
-    if not isinstance(standardise, bool | np.bool_):
-        raise EvidentiaError(f"standardise must be True or False, got {standardise!r}")
-    return bool(standardise)
 
 
 def warn_of_scale(x: Tensor) -> None:

@@ -14,20 +14,20 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia._support.settings import Settings
 from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
-from evidentia.semisup.checks import batches_of_one_told, check_statistics
+from evidentia.semisup.batches import labeled_batch, pool_rows, unlabeled_size
+from evidentia.semisup.checks import batches_of_one_told, check_costs, check_statistics, check_weights, loss_error
 from evidentia.semisup.features import logits_in_parts, pass_size
 from evidentia.semisup.objectives import Objective
+from evidentia.semisup.objectives.base import costs_of, prepared_by
 from evidentia.semisup.passes import Norm, Order, Passes
 from evidentia.semisup.robust import Pool, Robust, Update
 from evidentia.semisup.uncertainty import Progress
-from evidentia.semisup.weights import drawn_rows
 
 Record: TypeAlias = dict[str, float]
 """What was measured in a block of updates, by name."""
@@ -111,7 +111,7 @@ class Training:
             network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self.average = None if settings.average is None else WeightAverage(network, settings.average)
-        self.unlabeled_batch = _unlabeled_batch(settings.unlabeled_batch, len(self.pool.unlabeled))
+        self.unlabeled_batch = unlabeled_size(settings.unlabeled_batch, len(self.pool.unlabeled))
         self.pool.batch_size = pass_size(settings.labeled_batch + self.unlabeled_batch)
         self.objective.start(network)
         with seeded(settings.seed, -1, self.device):
@@ -197,7 +197,7 @@ class Training:
         else:
             loss = F.cross_entropy(self.passes.labeled(labeled[0])[1], labeled[1])
         if not math.isfinite(total := loss.item()):
-            raise EvidentiaError(f"the loss became {total} in update {number}; lower the learning rate")
+            raise loss_error(total, number)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -215,11 +215,11 @@ class Training:
         drawn = self.robust.apply == "sample"
         weights = pool.unlabeled.new_ones(len(rows)) if drawn else pool.weights.of(rows).to(pool.unlabeled)
         with self.passes.weighing(weights):
-            consistency = objective.prepare(
-                self.passes.last.network, pool.unlabeled[rows], pool.augment, labeled=labeled
-            )
+            network, x = self.passes.last.network, pool.unlabeled[rows]
+            consistency = prepared_by(objective, network, x, pool.augment, labeled)
         known, unknown = self.passes.both(labeled[0], consistency.inputs, weights)
-        costs = objective.per_sample(unknown[1], consistency)
+        costs = costs_of(objective, unknown[1], consistency)
+        check_costs(costs, unknown[1], objective, self.update)
         coefficient = objective.coefficient(self.update)
         update = Update(
             number=self.update,
@@ -234,24 +234,18 @@ class Training:
             costs=costs.detach(),
             concat=self.passes.order == "concat",
         )
-        weights = self.robust.weigh(pool, update)
+        weights = check_weights(self.robust.weigh(pool, update), len(rows), self.robust)
         unlabeled_loss = coefficient * (weights.to(costs) * costs).mean()
-        return F.cross_entropy(known[1], labeled[1]) + unlabeled_loss, unlabeled_loss.item()
+        labeled_loss = F.cross_entropy(known[1], labeled[1])
+        if not math.isfinite(part := unlabeled_loss.item()) and bool(labeled_loss.isfinite()):
+            raise loss_error(part, self.update, objective)
+        return labeled_loss + unlabeled_loss, part
 
     def _rows(self) -> Tensor:
-        """The rows of the pool for a batch, drawn evenly or by their weights."""
-        count, size = self.unlabeled_batch, len(self.pool.unlabeled)
-        if self.robust.apply == "loss":
-            return torch.randperm(size, device=self.device)[:count]
-        return drawn_rows(self.pool.weights.sampling_probabilities(), count)
+        return pool_rows(self.pool.weights, self.unlabeled_batch, self.robust.apply)
 
     def _batch(self, samples: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        x, y = samples
-        if len(x) > self.settings.labeled_batch:
-            rows = torch.randperm(len(x), device=self.device)[: self.settings.labeled_batch]
-            return self.pool.augment.weak(x[rows]), y[rows]
-        # A copy: these are the user's own samples, and an augmentation or a network may work in place.
-        return self.pool.augment.weak(x.clone()), y
+        return labeled_batch(samples, self.settings.labeled_batch, self.pool.augment)
 
     def _measured(self, losses: list[tuple[float, float]]) -> Record:
         total, unlabeled = (sum(values) / len(losses) for values in zip(*losses, strict=True))
@@ -285,13 +279,3 @@ class Training:
             "weights": self.pool.weights.state_dict(),
             "uncertainty": {} if uncertainty is None else {"values": uncertainty},
         }
-
-
-def _unlabeled_batch(asked: int | None, pool: int) -> int:
-    if asked is None:
-        return min(256, pool)
-    if asked > pool:
-        raise EvidentiaError(
-            f"unlabeled_batch is {asked}, but the pool has {pool} samples; ask for at most {pool}, or leave it out"
-        )
-    return asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,15 @@ from evidentia.semisup import (
     OBJECTIVES,
     ROBUST,
     ByUncertainty,
+    Confidence,
     ImplicitDifferentiation,
     LastLayer,
     LearningToReweight,
     Meta,
     MetaWeightNet,
     Oracle,
+    PoolUncertainty,
+    PoolView,
     SafeDeepSSL,
     SelfDistillation,
     WeightRegulariser,
@@ -30,7 +34,6 @@ from evidentia.semisup import (
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.robust import Pool, Update
 from evidentia.semisup.robust.by_gradient import normalised
-from evidentia.semisup.uncertainty import PoolUncertainty, PoolView
 
 RATE = 0.1
 
@@ -40,7 +43,7 @@ class Half(PoolUncertainty):
 
     refresh = False
 
-    def _estimate(self, pool: PoolView) -> Tensor:
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
         return (torch.arange(len(pool.unlabeled)) >= len(pool.unlabeled) // 2).float()
 
 
@@ -192,6 +195,21 @@ def test_the_uncertainty_term_parts_the_pool(pool: Pool) -> None:
     assert float(weights[5:].max()) < 0.3
 
 
+def test_l1_is_relative_to_a_gradient_of_mean_size_1(pool: Pool) -> None:
+    update = update_of(pool)
+
+    def moved(l1: float) -> Tensor:
+        pool.weights.replace(torch.full((20,), 0.5))
+        Meta(clusters=None, every=1, regulariser=WeightRegulariser(uncertainty=0.0, l1=l1)).weigh(pool, update)
+        return pool.weights.of(update.rows)
+
+    without = moved(0.0)
+    torch.testing.assert_close(moved(1e-7), without, atol=1e-6, rtol=0)
+    assert float(moved(1.0).mean()) < float(without.mean()) - 0.01
+    # As large as the hypergradient and larger, it is all that is left of the step.
+    torch.testing.assert_close(moved(1e6), torch.full((10,), 0.45), atol=1e-4, rtol=0)
+
+
 def test_samples_of_a_cluster_share_their_weight_and_are_clustered_anew(pool: Pool) -> None:
     method = Meta(clusters=3, regulariser=WeightRegulariser(uncertainty=0.0))
     method.attach(pool)
@@ -238,6 +256,53 @@ def test_an_estimator_that_looks_at_the_network_is_asked_again(pool: Pool) -> No
     assert not torch.equal(before, pool.weights.per_sample)
 
 
+GIVEN: dict[str, Callable[[Tensor], Any]] = {
+    "a tensor": lambda u: u,
+    "a tensor with a gradient": lambda u: u.clone().requires_grad_(),
+    "an array": lambda u: u.numpy(),
+    "an array of float32": lambda u: u.float().numpy(),
+    "a list": lambda u: u.tolist(),
+    "truth values": lambda u: (u > 0).numpy(),
+}
+
+
+@pytest.mark.parametrize("what", GIVEN)
+def test_an_estimator_of_ones_own_gives_numbers_in_any_form_and_is_asked_again(what: str, pool: Pool) -> None:
+    class Own(PoolUncertainty):
+        def uncertainty_of(self, pool: PoolView) -> Any:
+            return looked(pool)
+
+    def looked(view: PoolView) -> Any:
+        asked.append(view.num_classes)
+        return GIVEN[what]((torch.arange(len(view.unlabeled)) % 2).double())
+
+    for uncertainty in (Own(), looked):
+        asked: list[int] = []
+        for method in (ByUncertainty(uncertainty=uncertainty), Meta(uncertainty=uncertainty, clusters=None)):
+            method.start(pool)
+            assert pool.uncertainty is not None
+            assert pool.uncertainty.dtype == torch.float64
+            assert pool.uncertainty.tolist() == [0.0, 1.0] * 10
+            method.refresh(pool)
+        assert asked == [2] * 4
+
+
+def test_what_a_function_gives_wrongly_is_told_by_its_name(pool: Pool) -> None:
+    def far_away(view: PoolView) -> Any:
+        return given[-1]
+
+    given: list[Any] = []
+    for each, message in (
+        ([0.5], "far_away must give one uncertainty for each of 20 samples, got shape"),
+        ([7.0] * 20, "the uncertainty of far_away"),
+        ("high", "the uncertainty of far_away must be"),
+        (None, "the uncertainty of far_away must be"),
+    ):
+        given.append(each)
+        with pytest.raises(EvidentiaError, match=message):
+            ByUncertainty(uncertainty=far_away).start(pool)
+
+
 def test_uasd_keeps_what_a_mean_of_networks_is_surer_of_than_of_clean_samples(pool: Pool) -> None:
     method, total, clean = SelfDistillation(), torch.zeros(()), torch.zeros(())
     method.start(pool)
@@ -264,8 +329,18 @@ def test_an_oracle_knows(pool: Pool) -> None:
     ("kind", "settings", "message"),
     [
         ("meta", {"every": 0}, "every of Meta"),
-        ("meta", {"clusters": 0}, "clusters of Meta"),
+        (
+            "meta",
+            {"clusters": 0},
+            "clusters of Meta must be .* at least 1, or None for a weight for each sample, got 0",
+        ),
         ("meta", {"scope": "first"}, "scope must be"),
+        ("l2rw", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
+        ("mwn", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
+        ("ds3l", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
+        ("meta", {"weight_rate": 3.0}, "weight_rate of Meta must be a number above 0 and at most 1, got 3.0"),
+        ("ift", {"weight_rate": 0}, "weight_rate of ImplicitDifferentiation"),
+        ("meta", {"joint": "false"}, "joint must be True or False, got 'false'"),
         ("meta", {"inner_rate": 0.0}, "inner_rate of Meta"),
         ("meta", {"apply": "both"}, "apply must be"),
         ("meta", {"uncertainty": 3}, "an uncertainty of the pool is"),
@@ -275,6 +350,8 @@ def test_an_oracle_knows(pool: Pool) -> None:
         ("ds3l", {"learning_rate": 0}, "learning_rate of SafeDeepSSL"),
         ("uasd", {"refresh_every": 0}, "refresh_every of SelfDistillation"),
         ("uncertainty", {"uncertainty": "pv"}, "there is no uncertainty of the pool named"),
+        ("uncertainty", {"uncertainty": Confidence}, r"got the class Confidence; write uncertainty=Confidence\(\)"),
+        ("meta", {"uncertainty": Confidence}, r"got the class Confidence; write uncertainty=Confidence\(\)"),
         ("oracle", {"apply": None}, "apply must be"),
     ],
 )
@@ -284,5 +361,8 @@ def test_settings_out_of_their_range_are_told(kind: str, settings: dict[str, Any
 
 
 def test_a_method_without_memory_refuses_one() -> None:
-    with pytest.raises(EvidentiaError, match="keeps no state"):
-        ROBUST["none"]().load_state_dict({"values": torch.ones(1)})
+    memory = {"values": torch.ones(1)}
+    for part, kind in ((ROBUST["none"](), "method"), (OBJECTIVES["vat"](), "objective"), (Half(), "estimator")):
+        with pytest.raises(EvidentiaError, match=f"keeps no state, got values; it is of another {kind}"):
+            part.load_state_dict(memory)
+        part.load_state_dict({})

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning import frozen_statistics
+from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
 
 OBJECTIVES: Registry[Callable[..., Objective]] = Registry("semi-supervised objective")
@@ -119,10 +120,7 @@ class Objective(ABC):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `state_dict` gave."""
-        if state:
-            raise EvidentiaError(
-                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another objective"
-            )
+        check_no_state(self, state, "objective")
 
 
 def logits_of(network: nn.Module, x: Tensor) -> Tensor:
@@ -145,6 +143,43 @@ def check_logits(logits: Tensor, samples: int) -> Tensor:
             f"got {given}"
         )
     return logits
+
+
+def prepared_by(
+    objective: Objective, network: nn.Module, x: Tensor, augment: Augmentation, labeled: Labeled | None = None
+) -> Consistency:
+    """What `prepare` of an objective gives, required to be of one input a sample."""
+    consistency = objective.prepare(network, x, augment, labeled=labeled)
+    name = type(objective).__name__
+    if not isinstance(consistency, Consistency):
+        raise EvidentiaError(f"prepare of {name} must give a Consistency, got {type(consistency).__name__}")
+    if len(consistency.inputs) != len(x):
+        raise EvidentiaError(
+            f"prepare of {name} must give one input a sample, {len(x)} for a batch of {len(x)}, got "
+            f"{len(consistency.inputs)}; further views of a sample go into its targets"
+        )
+    return consistency
+
+
+def costs_of(objective: Objective, logits: Tensor, consistency: Consistency) -> Tensor:
+    """What `per_sample` of an objective gives, required to be one cost a sample.
+
+    Other shapes would be taken with the weights all the same, and weigh nothing: `(B, 1)` times `(B,)` is `(B, B)`.
+
+    Example:
+        >>> consistency = Consistency(torch.ones(5, 2), None, torch.ones(5))
+        >>> costs_of(OBJECTIVES["entropy"](), torch.zeros(5, 2), consistency).shape
+        torch.Size([5])
+    """
+    costs = objective.per_sample(logits, consistency)
+    samples = len(logits)
+    if not isinstance(costs, Tensor) or costs.shape != (samples,) or not costs.is_floating_point():
+        given = f"{costs.dtype} of shape {tuple(costs.shape)}" if isinstance(costs, Tensor) else type(costs).__name__
+        raise EvidentiaError(
+            f"per_sample of {type(objective).__name__} must give one cost a sample, floating numbers of shape "
+            f"({samples},), got {given}; sum over classes, and leave the mean over samples to training"
+        )
+    return costs
 
 
 def targets_for(logits: Tensor, consistency: Consistency) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.features import BATCH
 from evidentia.semisup.hypergradient import InnerProblem, LastLayerProblem
@@ -179,26 +181,24 @@ class Robust:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `state_dict` gave, after `attach`."""
-        if state:
-            raise EvidentiaError(
-                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another method"
-            )
+        check_no_state(self, state, "method")
 
 
-def check_whole(method: Robust, name: str, low: int) -> None:
-    """Require a whole number of at least `low`."""
+def check_whole(method: Robust, name: str, low: int, instead: str = "") -> None:
+    """Require a whole number of at least `low`; `instead` tells what else there is."""
     value = getattr(method, name)
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         raise EvidentiaError(
-            f"{name} of {type(method).__name__} must be a whole number of at least {low}, got {value!r}"
+            f"{name} of {type(method).__name__} must be a whole number of at least {low}{instead}, got {value!r}"
         )
 
 
-def check_positive(method: Robust, name: str) -> None:
-    """Require a number above 0."""
+def check_positive(method: Robust, name: str, most: float = math.inf) -> None:
+    """Require a number above 0, and of at most `most`."""
     value = getattr(method, name)
-    if not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise EvidentiaError(f"{name} of {type(method).__name__} must be a number above 0, got {value!r}")
+    if not isinstance(value, int | float) or not 0 < value <= most or value == math.inf:
+        limit = "" if most == math.inf else f" and at most {most:g}"
+        raise EvidentiaError(f"{name} of {type(method).__name__} must be a number above 0{limit}, got {value!r}")
 
 
 def check_apply(method: Robust) -> None:

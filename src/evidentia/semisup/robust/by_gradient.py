@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
+from evidentia.semisup.choices import Scope, as_choice, check_scope
 from evidentia.semisup.clusters import kmeans
 from evidentia.semisup.features import pool_features
 from evidentia.semisup.hypergradient import (
     HyperGradient,
     InnerProblem,
     LastLayerProblem,
-    Scope,
     ift_gradient,
     ift_gradient_from,
     meta_gradient,
@@ -41,7 +41,7 @@ from evidentia.semisup.robust.by_uncertainty import (
     estimator_uses,
     load_estimator_state,
 )
-from evidentia.semisup.uncertainty import PoolUncertainty
+from evidentia.semisup.uncertainty import PoolUncertainty, PoolView
 
 
 @dataclass(kw_only=True, eq=False)
@@ -54,12 +54,15 @@ class ByGradient(Robust, ABC):
     Args:
         every: L, updates from one change of the weights to the next.
         scope: "last" differentiates the last layer alone, in closed form; "full" the network.
-        joint: whether clean samples are normalised together with the weighted pool (joint-V); needs norm "weighted".
+        joint: whether clean samples are normalised together with the weighted pool (joint-V). Needs norm "weighted":
+            plain batch norm takes no weights, and without any batch norm joint would do nothing, so both are refused.
         clusters: K of the weights' sharing (CRW); None for one weight a sample.
-        regulariser: what keeps weights in bounds; a `WeightRegulariser`, or its settings by name.
-        uncertainty: u of the regulariser, a name or an estimator; not asked if its coefficient is 0.
+        regulariser: what keeps weights in bounds; a `WeightRegulariser`, or its settings by name. Its coefficients are
+            relative to a hypergradient of mean size 1.
+        uncertainty: u of the regulariser, a name, an estimator or a function of an `evidentia.semisup.PoolView`; not
+            asked if its coefficient is 0.
         inner_rate: $\alpha$ of the inner steps.
-        weight_rate: $\beta$, how far weights move in a step.
+        weight_rate: $\beta$, how far weights move in a step, at most 1.
         apply: how weights are used, "loss" or "sample".
         refresh_every: updates between two clusterings of the network's features, and two estimates of u.
     """
@@ -69,7 +72,7 @@ class ByGradient(Robust, ABC):
     joint: bool = False
     clusters: int | None = 20
     regulariser: WeightRegulariser = field(default_factory=WeightRegulariser)
-    uncertainty: str | PoolUncertainty = "kernel"
+    uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "kernel"
     inner_rate: float = 0.1
     weight_rate: float = 0.05
     apply: Apply = "loss"
@@ -81,11 +84,11 @@ class ByGradient(Robust, ABC):
         for name in ("every", "refresh_every"):
             check_whole(self, name, 1)
         if self.clusters is not None:
-            check_whole(self, "clusters", 1)
-        for name in ("inner_rate", "weight_rate"):
-            check_positive(self, name)
-        if self.scope not in ("last", "full"):
-            raise EvidentiaError(f"scope must be 'last' (the last layer) or 'full' (the network), got {self.scope!r}")
+            check_whole(self, "clusters", 1, ", or None for a weight for each sample")
+        check_positive(self, "inner_rate")
+        check_positive(self, "weight_rate", most=1)
+        check_scope(self.scope)
+        self.joint = as_choice(self.joint, "joint")
         self.regulariser = as_regulariser(self.regulariser)
         self.estimator = as_estimator(self.uncertainty) if self.regulariser.uncertainty else None
 

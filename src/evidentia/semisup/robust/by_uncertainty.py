@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import part_of
 from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole
-from evidentia.semisup.uncertainty import UNCERTAINTIES, PoolUncertainty
+from evidentia.semisup.uncertainty import UNCERTAINTIES, ByFunction, PoolUncertainty, PoolView
 
 
 @ROBUST.register("uncertainty")
@@ -22,7 +23,8 @@ class ByUncertainty(Robust):
     estimators that look at the network are asked again as it learns.
 
     Args:
-        uncertainty: a name of `evidentia.semisup.UNCERTAINTIES`, or an estimator.
+        uncertainty: a name of `evidentia.semisup.UNCERTAINTIES`, an estimator, or a function that gives u for an
+            `evidentia.semisup.PoolView`, and is asked again as the network learns.
         apply: how weights are used, "sample" or "loss".
         refresh_every: updates between two estimates, for estimators that look at the network.
 
@@ -31,7 +33,7 @@ class ByUncertainty(Robust):
         KernelEvidence(bandwidth=None)
     """
 
-    uncertainty: str | PoolUncertainty = "pu"
+    uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "pu"
     apply: Apply = "sample"
     refresh_every: int = 200
 
@@ -64,23 +66,33 @@ class ByUncertainty(Robust):
         load_estimator_state(self.estimator, state)
 
 
-def as_estimator(uncertainty: str | PoolUncertainty) -> PoolUncertainty:
-    """An estimator from its name, or as it is."""
+def as_estimator(uncertainty: str | PoolUncertainty | Callable[[PoolView], Any]) -> PoolUncertainty:
+    """An estimator from its name, from a function of the pool, or as it is.
+
+    Example:
+        >>> as_estimator("confidence")
+        Confidence()
+        >>> as_estimator(lambda pool: pool.unlabeled.norm(dim=1).clamp(max=1)).refresh
+        True
+    """
     if isinstance(uncertainty, PoolUncertainty):
         return uncertainty
     if isinstance(uncertainty, str):
         return UNCERTAINTIES[uncertainty]()
-    raise EvidentiaError(
-        f"an uncertainty of the pool is a name ({', '.join(sorted(UNCERTAINTIES))}) or an estimator, got "
-        f"{uncertainty!r}"
-    )
+    known = f"an uncertainty of the pool is a name ({', '.join(sorted(UNCERTAINTIES))}), an estimator or a function"
+    if isinstance(uncertainty, type):
+        name = uncertainty.__name__
+        raise EvidentiaError(f"{known}, got the class {name}; write uncertainty={name}(), with its settings")
+    if callable(uncertainty):
+        return ByFunction(function=uncertainty)
+    raise EvidentiaError(f"{known} of a PoolView, got {uncertainty!r}")
 
 
 def estimator_uses(estimator: PoolUncertainty | None, instead: str) -> dict[str, str]:
     """`Robust.last_layer_uses` of an estimator, and the name of one that does without."""
     if estimator is None or not estimator.uses_features:
         return {}
-    return {f"uncertainty={type(estimator).__name__}": f"uncertainty={instead!r}"}
+    return {f"uncertainty={estimator.title}": f"uncertainty={instead!r}"}
 
 
 def estimator_state(estimator: PoolUncertainty | None) -> dict[str, Tensor]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evidentia.semisup.hypergradient import Scope, meta_gradient
+from evidentia.semisup.choices import Scope, check_scope
+from evidentia.semisup.hypergradient import meta_gradient
 from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive
 
 
@@ -33,6 +34,7 @@ class LearningToReweight(Robust):
     def __post_init__(self) -> None:
         """Require settings in their range."""
         check_positive(self, "inner_rate")
+        check_scope(self.scope)
 
     def last_layer_uses(self) -> dict[str, str]:
         """For its closed form."""

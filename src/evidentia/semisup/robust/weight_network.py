@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import load_optimizer, optimizer_tensors, part_of
+from evidentia.semisup.choices import Scope, check_scope
 from evidentia.semisup.features import hidden_and_logits
-from evidentia.semisup.hypergradient import Scope, meta_gradient
+from evidentia.semisup.hypergradient import meta_gradient
 from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive, check_whole
 
 
@@ -42,6 +43,7 @@ class WeightNetwork(Robust, ABC):
         check_whole(self, "hidden", 1)
         for name in ("learning_rate", "inner_rate"):
             check_positive(self, name)
+        check_scope(self.scope)
 
     def last_layer_uses(self) -> dict[str, str]:
         """For its closed form."""

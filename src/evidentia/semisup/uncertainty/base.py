@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from evidentia._support.checks import check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.conversion import to_tensor
 from evidentia.semisup.features import BATCH
 
 UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
@@ -56,9 +58,12 @@ class PoolUncertainty(ABC):
     What is high for samples of no class serves to weigh them down, by the regulariser $\mathrm{Un}(w, u)$ or as
     $w = 1 - u$. Randomness comes from PyTorch's global generator alone.
 
+    One of your own says how by `uncertainty_of`; a function of a `PoolView` does as well where an estimator is asked
+    for.
+
     Attributes:
-        refresh: whether u changes as the network learns, so that it is to be estimated again every so often; if not, it
-            follows from the data alone and once is enough.
+        refresh: whether u changes as the network learns, so that it is to be estimated again every so often, as it is
+            by default; if not, it follows from the data alone and once is enough.
         uses_features: whether it looks at the network's last hidden layer, for which that must end in an `nn.Linear`.
 
     Example:
@@ -69,7 +74,7 @@ class PoolUncertainty(ABC):
         torch.Size([50])
     """
 
-    refresh: ClassVar[bool]
+    refresh: ClassVar[bool] = True
     uses_features: ClassVar[bool] = False
 
     def estimate(
@@ -87,15 +92,21 @@ class PoolUncertainty(ABC):
         Arguments are those of `PoolView`.
         """
         pool = PoolView(network, labeled, unlabeled, num_classes, augment, batch_size, progress)
-        uncertainty = self._estimate(pool).detach().to(unlabeled.dtype)
+        what = f"the uncertainty of {self.title}"
+        uncertainty = to_tensor(self.uncertainty_of(pool), what).to(unlabeled)
         if uncertainty.shape != unlabeled.shape[:1]:
             raise EvidentiaError(
-                f"{type(self).__name__} must give one uncertainty for each of {len(unlabeled)} samples, got shape "
+                f"{self.title} must give one uncertainty for each of {len(unlabeled)} samples, got shape "
                 f"{tuple(uncertainty.shape)}"
             )
         if validation_enabled():
-            check_unit_interval(uncertainty, f"the uncertainty of {type(self).__name__}")
+            check_unit_interval(uncertainty, what)
         return uncertainty
+
+    @property
+    def title(self) -> str:
+        """What the estimator is called where something is wrong with what it gave."""
+        return type(self).__name__
 
     def state_dict(self) -> dict[str, Tensor]:
         """What was found beyond the uncertainty itself, as tensors, for a run that is broken off."""
@@ -103,14 +114,31 @@ class PoolUncertainty(ABC):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `state_dict` gave; nothing, if the run is from before there was something to keep."""
-        if state:
-            raise EvidentiaError(
-                f"{type(self).__name__} keeps no state, got {', '.join(sorted(state))}; it is of another estimator"
-            )
+        check_no_state(self, state, "estimator")
 
     @abstractmethod
-    def _estimate(self, pool: PoolView) -> Tensor:
-        """The uncertainty of every sample of the pool."""
+    def uncertainty_of(self, pool: PoolView) -> Any:
+        """The uncertainty of every sample of the pool, in [0, 1]: a tensor, an array or a list of `n_u` numbers."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ByFunction(PoolUncertainty):
+    """What a function of the user's own says of the pool, asked again every so often.
+
+    Args:
+        function: takes a `PoolView`, and gives what `PoolUncertainty.uncertainty_of` does.
+    """
+
+    function: Callable[[PoolView], Any]
+
+    @property
+    def title(self) -> str:
+        """The function's name."""
+        return str(getattr(self.function, "__name__", repr(self.function)))
+
+    def uncertainty_of(self, pool: PoolView) -> Any:
+        """What the function says."""
+        return self.function(pool)
 
 
 def _check(labeled: tuple[Tensor, Tensor], unlabeled: Tensor, num_classes: int) -> None:

@@ -18,6 +18,7 @@ from evidentia.evaluation import auroc
 from evidentia.opinions.special import as_double
 from evidentia.semisup.augmentation import Change
 from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.own_code import UNCOUNTED
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, Progress
 from evidentia.semisup.uncertainty.mixture import chance_in_distribution, share_in_distribution
 from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
@@ -107,7 +108,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     width: int = 8
     view: Literal["weak", "strong"] = "strong"
     network: Callable[[tuple[int, ...]], nn.Module] | None = None
-    progress: Progress | None = None
+    progress: Progress | None = field(default=None, metadata=UNCOUNTED)
     # Not in the repr, by which a broken-off run is known: it must be the same before and after training.
     report_: PoolReport | None = field(default=None, init=False, repr=False)
     refresh: ClassVar[bool] = False
@@ -123,7 +124,8 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         if self.view not in ("weak", "strong"):
             raise EvidentiaError(f"view of 'pu' must be 'weak' or 'strong', got {self.view!r}")
 
-    def _estimate(self, pool: PoolView) -> Tensor:
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
+        """By discriminators that are trained for it."""
         unlabeled, augment = pool.unlabeled, pool.augment
         known = pool.labeled[0].to(unlabeled)
         for name, part in (("labeled", known), ("unlabeled", unlabeled)):

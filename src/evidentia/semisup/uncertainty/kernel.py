@@ -52,7 +52,8 @@ class KernelEvidence(PoolUncertainty):
         """Require a positive bandwidth."""
         check_bandwidth(self.bandwidth)
 
-    def _estimate(self, pool: PoolView) -> Tensor:
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
+        """By the features of labeled and unlabeled samples."""
         inputs, classes = pool.labeled
         known, features = (hidden_and_logits(pool.network, x, pool.batch_size)[0] for x in (inputs, pool.unlabeled))
         evidence = kernel_evidence(features, known, classes, pool.num_classes, self.bandwidth)

@@ -40,7 +40,8 @@ class EvidentialVacuity(PoolUncertainty):
         """Require a known activation."""
         _ = ACTIVATIONS[self.activation]
 
-    def _estimate(self, pool: PoolView) -> Tensor:
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
+        """By what the network says of every sample."""
         logits = logits_in_parts(pool.network, pool.unlabeled, pool.batch_size)
         return evidential_vacuity(check_classes(logits, pool.num_classes), self.activation)
 
@@ -56,7 +57,8 @@ class Confidence(PoolUncertainty):
 
     refresh: ClassVar[bool] = True
 
-    def _estimate(self, pool: PoolView) -> Tensor:
+    def uncertainty_of(self, pool: PoolView) -> Tensor:
+        """By what the network says of every sample."""
         logits = logits_in_parts(pool.network, pool.unlabeled, pool.batch_size)
         return (1 - as_double(check_classes(logits, pool.num_classes)).softmax(-1).amax(-1)).clamp(0, 1)
 

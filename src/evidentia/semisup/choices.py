@@ -1,0 +1,43 @@
+"""Settings that are one of a few values, told from what only looks like one."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from evidentia._support.errors import EvidentiaError
+
+Scope: TypeAlias = Literal["last", "full"]
+
+
+def as_choice(value: object, name: str) -> bool:
+    """Yes or no, if that is what was said; any text would count as true.
+
+    Args:
+        value: what was said.
+        name: of the setting.
+
+    Example:
+        >>> as_choice(np.True_, "joint")
+        True
+        >>> as_choice("false", "joint")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: joint must be True or False, got 'false'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise EvidentiaError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_scope(scope: Scope) -> None:
+    """Require one of the two parts of a network that hypergradients go through.
+
+    Example:
+        >>> check_scope("first")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the scope must be 'last' (the last layer) or 'full' (the network),
+        got 'first'
+    """
+    if scope not in ("last", "full"):
+        raise EvidentiaError(f"the scope must be 'last' (the last layer) or 'full' (the network), got {scope!r}")
