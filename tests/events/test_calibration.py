@@ -274,6 +274,20 @@ def test_clips_shorter_than_a_segment_are_refused():
         calibrate(PhaseI(), nothing, nothing, EventTruth.from_events([[], []], [0, 0], 3))
 
 
+def test_evidence_of_other_clips_or_classes_than_the_truth_is_refused():
+    alpha, beta, truth = world(0, clips=6)
+    for find in (calibrate, quiet_thresholds):
+        for head, some in (
+            (WBC(window=2), slice(3)),
+            (WBC(window=2), (..., slice(2))),
+            (WBC(window=2), 0),
+            (OnsetWarning(window=2), slice(3)),
+        ):
+            known = truth.any_class() if isinstance(head, OnsetWarning) else truth
+            with pytest.raises(ev.EvidentiaError, match=r"the head's scores must have shape .* as the truth has, got"):
+                find(head, alpha[some], beta[some], known)
+
+
 def test_bad_levels_and_settings_are_refused():
     alpha, beta, truth = world(0, clips=4)
     with pytest.raises(ev.EvidentiaError, match="level"):

@@ -58,6 +58,7 @@ def test_a_clip_takes_arrays_lists_and_tensors():
         ({"events": [("a", 0.5)]}, "onset and an offset"),
         ({"events": [("a", "x", 1.0)]}, "onset and an offset"),
         ({"events": [("", 0.0, 0.5)]}, "label"),
+        ({"events": [("*", 0.0, 0.5)]}, r"no class may be named '\*', .* give the class another name"),
         ({"events": [(3, 0.0, 0.5)]}, "label"),
         ({"events": [("a", 0.5, 0.5)]}, "end after it begins"),
         ({"events": [("a", -0.5, 0.5)]}, "end after it begins"),

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from evidentia import EvidentiaError
-from evidentia.events import make_network
-from evidentia.events.dropout_samples import dropout_samples
+from evidentia.events import EpistemicFilter, dropout_samples, make_network
 from evidentia.events.fitting import segment_beta
 
 FRAMES = [torch.randn(24, 128, generator=torch.Generator().manual_seed(n)) for n in range(2)]
@@ -36,6 +35,17 @@ def test_many_samples_scatter_around_the_network_without_dropout() -> None:
     alpha, beta, _ = segment_beta(net, FRAMES, LENGTHS, "sigmoid", "exp")
     mean = dropout_samples(net, FRAMES, LENGTHS, samples=40).mean(0)
     assert torch.allclose(mean, alpha / (alpha + beta), atol=0.02)
+
+
+def test_filters_decide_by_samples() -> None:
+    """With the least limit nothing is called, with the largest all that is likely."""
+    net = make_network("crnn", 128, 3, dropout=0.5)
+    net.head.bias.data[::2] += 1
+    found = dropout_samples(net, FRAMES, LENGTHS, samples=8)
+    calls = [head.calls(head.fuse_samples(found)) for head in (EpistemicFilter(max_uncertainty=u) for u in (0.0, 1.0))]
+    assert not calls[0].any()
+    assert torch.equal(calls[1], found.mean(0) > 0.5)
+    assert calls[1].any()
 
 
 def test_without_dropout_or_samples_there_is_nothing_to_sample() -> None:

@@ -18,6 +18,7 @@ from evidentia.events import (
     AleatoricFilter,
     EntropyFilter,
     EpistemicFilter,
+    FusionState,
     OnsetWarning,
     PhaseI,
     Seed,
@@ -267,3 +268,12 @@ def test_gradients_flow_through_the_closed_form(mode, evidence):
     nothing = torch.ones(4, 2, requires_grad=True)
     head.fuse(nothing, nothing).opinion.projected.sum().backward()
     assert nothing.grad.isfinite().all()
+
+
+def test_states_of_different_windows_classes_or_types_share_no_batch():
+    state = WBC(window=3).initial_state(2)
+    others = [WBC(window=4).initial_state(2), WBC(window=3).initial_state(5), WBC(window=3).initial_state(2, dtype=F64)]
+    for other in others:
+        with pytest.raises(ev.EvidentiaError, match=r"can share a batch only if .* got \(2, 2\) of .* and "):
+            FusionState.stack([state, other])
+    assert FusionState.stack([state, state]).alpha.shape == (2, 2, 2)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia.events import EventDetector, export_onnx, make_network, push_many
-from evidentia.events.onnx import NetworkStep, check_agreement, make_engine, session
+from evidentia.events import HEADS, WBC, EventDetector, PhaseI, export_onnx, make_head, make_network, push_many
+from evidentia.events.fusion.base import Fusion
+from evidentia.events.fusion.state import Windows
+from evidentia.events.onnx import NetworkStep, PipelineStep, check_agreement, make_engine, onnx_bytes, session
+from evidentia.events.pipeline import Pipeline
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
@@ -85,3 +90,95 @@ def test_units_are_exported(tmp_path: Path) -> None:
     assert net.unit is not None
     export_onnx(net, tmp_path / "step.onnx")
     assert check_agreement(NetworkStep(net), session(tmp_path / "step.onnx")) < 1e-5
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_every_head_decides_the_same_by_onnx_runtime(detector: Make, head: str) -> None:
+    # Random weights are never as sure as filters want it.
+    lenient = {"max_uncertainty": 1.0} if head in ("entropy", "aleatoric", "epistemic") else {}
+    det = detector("temporal", make_head(head, **lenient), series=True)
+    series = torch.randn(80, 4, generator=torch.Generator().manual_seed(2))
+    expected, found = (det.stream(engine=engine, refractory=0.0).push(series) for engine in ("torch", "onnx"))
+    assert any(each.level == "alarm" for each in expected)
+    assert [(e.label, e.segment, e.level) for e in found] == [(e.label, e.segment, e.level) for e in expected]
+    assert all(mine.opinion.allclose(its.opinion, atol=1e-4) for mine, its in zip(found, expected, strict=True))
+
+
+class Unknown(PhaseI):
+    """A head that says nothing of its digamma."""
+
+    name: ClassVar[str] = "unknown"
+
+    def _fuse(self, windows: Windows) -> Fusion:
+        fusion = super()._fuse(windows)
+        return fusion._replace(score=fusion.score + torch.digamma(windows.latest()[0]))
+
+
+def test_what_the_exporter_refuses_is_told_in_a_sentence(detector: Make) -> None:
+    det = detector("temporal", series=True)
+    det = EventDetector.assemble(det.network_, det.labels_, det.inputs_, Unknown(), det.warning_)
+    assert det.stream() is not None
+    with pytest.raises(EvidentiaError, match=r"cannot put .* into ONNX \(\w+\); use the engine 'torch'") as refused:
+        det.stream(engine="onnx")
+    assert refused.value.__cause__ is not None
+
+
+class Tampered:
+    """A session whose results are changed on the way."""
+
+    def __init__(self, runtime: Any, change: Callable[[str, Any], Any]) -> None:
+        self.runtime, self.change = runtime, change
+        self.get_inputs = runtime.get_inputs
+
+    def run(self, names: list[str], feed: dict[str, Any]) -> list[Any]:
+        return [self.change(name, array) for name, array in zip(names, self.runtime.run(names, feed), strict=True)]
+
+
+@pytest.fixture(scope="module")
+def exported(detector: Make) -> tuple[PipelineStep, Any]:
+    step = PipelineStep(detector("temporal", WBC(window=4), series=True).stream().runner.pipeline)
+    return step, session(onnx_bytes(step))
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_decisions_that_differ_are_noticed(exported: tuple[PipelineStep, Any], number: int) -> None:
+    step, runtime = exported
+    assert check_agreement(step, runtime) < 1e-5
+    inverted = Tampered(runtime, lambda name, array: ~array if name == f"calls/{number}" else array)
+    with pytest.raises(EvidentiaError, match=r"differ in \d+ calls"):
+        check_agreement(step, inverted)
+
+
+def test_windows_are_those_of_the_segments_before(exported: tuple[PipelineStep, Any]) -> None:
+    """The check lets heads look at windows of evidence, not of what stands before a stream's beginning."""
+    seen = []
+
+    def remember(name: str, array: Any) -> Any:
+        if name == "alpha":
+            seen.append(torch.from_numpy(array.copy()))
+        return array
+
+    check_agreement(exported[0], Tampered(exported[1], remember), segments=5)
+    for before, after in pairwise(seen):
+        assert torch.equal(after[:, :-1], before[:, 1:])
+    assert bool((seen[-1] > 1).all())
+
+
+def test_ties_are_nobodys_fault(detector: Make) -> None:
+    pipeline = detector("temporal", series=True).stream(warnings=False).runner.pipeline
+    pipeline = Pipeline(pipeline.network, [PhaseI(max_vacuity=1.0)], pipeline.loss, pipeline.activation)
+    step, even = PipelineStep(pipeline), torch.full((2, 1, 3), 7.0)
+    # As much evidence for as against, of which the log odds are the threshold.
+    tied = {"alpha": even, "beta": even, "calls/0": torch.tensor([[True] * 3, [False] * 3])}
+    assert step.misjudged(tied) == 0
+    assert step.misjudged({**tied, "alpha": 2 * even}) == 3
+
+
+def test_a_trained_detector_is_exported_by_its_network(detector: Make, tmp_path: Path) -> None:
+    det = detector("temporal", series=True)
+    export_onnx(det, tmp_path / "detector.onnx")
+    assert check_agreement(NetworkStep(det.network_), session(tmp_path / "detector.onnx")) < 1e-5
+    with pytest.raises(EvidentiaError, match=r"its network, detector.network_, got EventDetector; train it first"):
+        export_onnx(EventDetector(), tmp_path / "other.onnx")
+    with pytest.raises(EvidentiaError, match=r"its network, detector.network_, got str"):
+        export_onnx("crnn", tmp_path / "other.onnx")  # type: ignore[arg-type]

@@ -314,10 +314,13 @@ def test_bad_chunks_are_refused_and_change_nothing(det: EventDetector, sound: Te
         push_many([stream, other], [sound])
     with pytest.raises(EvidentiaError, match="twice"):
         push_many([stream, stream], [sound, sound])
-    with pytest.raises(EvidentiaError, match="same engine and trigger"):
-        push_many([stream, det.stream(refractory=9.0)], [sound, sound])
-    with pytest.raises(EvidentiaError, match="real numbers"):
+    for different in (det.stream(refractory=9.0), det.stream(refractory=0.0, warnings=False)):
+        with pytest.raises(EvidentiaError, match="same engine, trigger and warnings; stream 1 differs from stream 0"):
+            push_many([stream, different], [sound, sound])
+    with pytest.raises(EvidentiaError, match=r"^stream 1: samples must be real numbers"):
         push_many([other, stream], [sound, ["a"]])
+    with pytest.raises(EvidentiaError, match=r"^samples must be real numbers"):
+        push_many([other], [["a"]])
     assert other.time == 0
     assert before + described(stream.push(sound[20_000:], rate=16_000)) == run(det, sound)[0]
 
@@ -331,7 +334,9 @@ def test_a_short_gap_is_silence(det: EventDetector, sound: Tensor) -> None:
 def test_after_a_long_gap_the_stream_begins_anew_and_time_goes_on(det: EventDetector, sound: Tensor) -> None:
     stream = det.stream(refractory=0.0)
     stream.push(sound[:9001])
-    assert stream.push(None, seconds=600.0) == []
+    # Its first second is heard as a gap of one.
+    heard, _ = run(det, sound[:9001], torch.zeros(16_000))
+    assert described(stream.push(None, seconds=600.0)) == [each for each in heard if each["time"] > 8192 / 16_000]
     assert stream.time == pytest.approx(600 + 9001 / 16_000)
     whole, rest = divmod(600 * 16_000 + 9001, 1024)
     anew, _ = run(det, torch.zeros(rest), sound)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +12,9 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia.events import EventDetector
+from evidentia.events import WBC, DetectorStream, EventDetector, OnsetWarning, make_head
 from evidentia.events.triggers import LONG_AGO
+from evidentia.learning.checkpoint import digest
 
 State = dict[str, Tensor]
 
@@ -80,3 +83,95 @@ def test_numbers_that_no_stream_comes_to(det: EventDetector, state: State, name:
     with pytest.raises(EvidentiaError, match=f"the state is damaged.*{full}"):
         stream.load_state_dict({**state, full: torch.full_like(state[full], value)})
     assert stream.time == 0
+
+
+# With warnings and without.
+
+
+def alarms(stream: DetectorStream, samples: Tensor) -> list[dict[str, Any]]:
+    return [each.to_dict() for each in stream.push(samples) if each.level == "alarm"]
+
+
+def with_heads(detector: Callable[..., EventDetector], window: int, of_warning: int) -> EventDetector:
+    det = detector(head=make_head("wbc", window=window))
+    warning = OnsetWarning(window=of_warning, threshold=det.warning_.threshold)
+    return EventDetector.assemble(det.network_, det.labels_, det.inputs_, det.head_, warning)
+
+
+@pytest.mark.parametrize(
+    ("window", "of_warning", "engine"),
+    [(4, 2, "torch"), (2, 6, "torch"), (1, 3, "torch"), (3, 3, "torch"), (2, 6, "onnx")],
+)
+def test_a_stream_goes_on_without_the_warnings_it_had(
+    detector: Callable[..., EventDetector], sound: Tensor, window: int, of_warning: int, engine: Any
+) -> None:
+    if engine == "onnx":
+        pytest.importorskip("onnxscript")
+        pytest.importorskip("onnxruntime")
+    det = with_heads(detector, window, of_warning)
+    warned, plain = det.stream(refractory=0.1), det.stream(refractory=0.1, warnings=False, engine=engine)
+    warned.push(sound[:20_000])
+    plain.load_state_dict(warned.state_dict())
+    expected = [each.to_dict() for each in warned.push(sound[20_000:]) if each.level == "alarm"]
+    found = plain.push(sound[20_000:])
+    assert expected
+    assert {each.level for each in found} == {"alarm"}
+    # Engines round in different orders.
+    assert [(each.label, each.segment) for each in found] == [(each["label"], each["segment"]) for each in expected]
+
+
+@pytest.mark.parametrize(("window", "of_warning"), [(4, 2), (6, 6)])
+def test_warnings_begin_anew_in_a_stream_that_had_none(
+    detector: Callable[..., EventDetector], sound: Tensor, window: int, of_warning: int
+) -> None:
+    det = with_heads(detector, window, of_warning)
+    plain, warned, always = det.stream(warnings=False), det.stream(), det.stream()
+    plain.push(sound[:20_000])
+    always.push(sound[:20_000])
+    warned.load_state_dict(plain.state_dict())
+    fresh = det.stream().state_dict()
+    loaded = warned.state_dict()
+    assert all(torch.equal(loaded[name], fresh[name]) for name in fresh if name.startswith("triggers/warning/"))
+    # All else is that of a stream that had warnings from the beginning.
+    expected = always.state_dict()
+    others = [name for name in expected if not name.startswith("triggers/warning/")]
+    assert all(torch.equal(loaded[name], expected[name]) for name in others)
+    assert alarms(warned, sound[20_000:]) == alarms(always, sound[20_000:])
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_warnings_that_look_back_further_than_was_kept(
+    detector: Callable[..., EventDetector], sound: Tensor, window: int
+) -> None:
+    det = with_heads(detector, window, 6)
+    plain, warned = det.stream(warnings=False), det.stream()
+    plain.push(sound[:20_000])
+    with pytest.raises(EvidentiaError, match=r"without warnings, .* the 5 segments .* go on with warnings=False"):
+        warned.load_state_dict(plain.state_dict())
+    assert warned.time == 0
+
+
+@pytest.mark.parametrize("warnings", [True, False])
+def test_states_named_by_all_heads_are_still_taken(det: EventDetector, sound: Tensor, warnings: bool) -> None:
+    """As they were written before streams could go on without their warnings."""
+    heads = [det.head_, det.warning_] if warnings else [det.head_]
+    described = {
+        "labels": det.labels_,
+        "heads": [head.describe() for head in heads],
+        "inputs": det.inputs_.model_dump(mode="json"),
+        "evidence": [det.settings.loss, det.settings.activation],
+        "network": digest(det.network_.state_dict().values()),
+    }
+    name = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
+    stream, again = det.stream(warnings=warnings), det.stream(warnings=warnings)
+    stream.push(sound[:20_000])
+    again.load_state_dict({**stream.state_dict(), "detector": torch.tensor(list(name), dtype=torch.uint8)})
+    assert alarms(again, sound[20_000:]) == alarms(stream, sound[20_000:])
+
+
+def test_another_head_is_another_detector(detector: Callable[..., EventDetector], state: State) -> None:
+    det = detector()
+    other = EventDetector.assemble(det.network_, det.labels_, det.inputs_, WBC(window=7), det.warning_)
+    for warnings in (True, False):
+        with pytest.raises(EvidentiaError, match="another detector"):
+            other.stream(warnings=warnings).load_state_dict(state)

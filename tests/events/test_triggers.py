@@ -85,6 +85,10 @@ def test_kinds_of_sound() -> None:
         sound_samples(np.zeros((2, 100), dtype=np.float32))
     assert series_samples([1, 2], channels=1).shape == (2, 1)
     assert series_samples([], channels=3).shape == (0, 3)
+    with pytest.raises(EvidentiaError, match=r"got \(3,\); give a row a sample, one sample as \[\[5, 2, 40\]\]"):
+        series_samples([5.0, 2.0, 40.0], channels=3)
+    with pytest.raises(EvidentiaError, match=r"got \(7,\); give a row a sample, one sample as \[\[...\]\]"):
+        series_samples([0.0] * 7, channels=3)
 
 
 def test_inputs_are_found_from_clips() -> None:
@@ -130,6 +134,11 @@ def test_delays_of_streams_are_those_of_the_scores(label: str, events: list[tupl
         expected = early_scores(calls, truth).delay
         found = delay_of(label, segment, known)
         assert (math.nan if found is None else found) == pytest.approx(expected, nan_ok=True)
+
+
+def test_no_class_has_the_name_of_all() -> None:
+    with pytest.raises(EvidentiaError, match=r"no class may be named '\*'"):
+        Announcer(("a", "*"), 2, 0.1)
 
 
 def test_delays_and_pieces() -> None:

@@ -103,6 +103,7 @@ def test_images_have_galleries() -> None:
     assert 'class="wide"' in page(made)
 
 
+@pytest.mark.filterwarnings("ignore:no training clip has an event of")
 @pytest.mark.filterwarnings("ignore:the clips to calibrate on have no event of")
 def test_methods_of_events_share_a_curve_and_the_last_shows_a_clip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

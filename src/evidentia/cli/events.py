@@ -18,12 +18,14 @@ events = typer.Typer(
 _Data = Annotated[
     str,
     typer.Argument(
-        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, a tsv file of events, a folder of "
-        "sounds with one, or a series: NAME.csv with its events in NAME.events.csv, or a folder of them."
+        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, ava-0.75s, -0.5s, -0.375s, -0.3s, "
+        "-0.25s or -0.2s; a tsv file of events, or a folder of sounds with one; a series, NAME.csv with its events in "
+        "NAME.events.csv, or a folder of them; or a folder with a sub-folder of sounds (wav, flac, ogg) for each "
+        "class, from which clips are mixed: 1,000 to train on, 250 from other sounds to calibrate on, 250 to evaluate."
     ),
 ]
 _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
-_Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have.")]
+_Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have, or DATA says.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
 _Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column of times.")]
 _Time = Annotated[
@@ -40,7 +42,7 @@ _MaxDelay = Annotated[
 _EarlyCollar = Annotated[
     float, typer.Option(min=0, help="Alarms up to this long before the onset, in seconds, count as hits.")
 ]
-_DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, or the sounds of a tsv file, are in.")]
+_DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, AVA, or the sounds of a tsv file, are in.")]
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`evidentia events train` and `evaluate`: clips by name or from files, a detector, and its figures."""
+"""`evidentia events train` and `evaluate`: a detector, and its figures."""
 
 from __future__ import annotations
 
@@ -13,21 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.cli.events_sources import TIME, told_as_options
+from evidentia.cli.events_clips import SOUND_RATE, has_parts, is_series, read_clips
 from evidentia.evaluation import EarlyScores
-from evidentia.events import (
-    ANY,
-    Clip,
-    EventDetector,
-    FusionHead,
-    load_clips,
-    load_series,
-    load_strong,
-)
+from evidentia.events import ANY, EventDetector, FusionHead
 from evidentia.events.data import DATASETS
 from evidentia.experiments.record import RunRecord
 
-_RATE = 16_000
 # Where none came in a time in which three were to be expected, fewer are meant, with a certainty of 95%.
 _ENOUGH = 3.0
 _TARGETS = {
@@ -58,7 +49,7 @@ def run_train(
         data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate, time_column=time_column
     )
     held = None
-    if data in DATASETS:
+    if has_parts(data):
         # A quarter as many to calibrate on, which come from other sounds.
         few = None if clips is None else math.ceil(clips / 4)
         held = read_clips(data, "validation", count=few, seed=seed, data_root=data_root)
@@ -103,7 +94,7 @@ def run_evaluate(
     )
     wanted = float(detector.inputs_.sample_rate)
     # A series in CSV files may have any rate, but sound is resampled to whole numbers of samples a second.
-    sound_rate = int(wanted) if wanted.is_integer() else _RATE
+    sound_rate = int(wanted) if wanted.is_integer() else SOUND_RATE
     found = read_clips(
         data,
         "test",
@@ -129,62 +120,6 @@ def run_evaluate(
         from evidentia.reports import clip_picture, save_figure
 
         save_figure(clip_picture(detector, found[0], **trigger), picture)
-
-
-def read_clips(
-    data: str,
-    part: str,
-    *,
-    count: int | None = None,
-    seed: int = 0,
-    data_root: Path | None = None,
-    rate: int = _RATE,
-    series_rate: float | None = None,
-    time_column: str | None = None,
-) -> list[Clip]:
-    """Clips of a data set by name, of a tsv file of events, of a folder with sounds and one tsv file, or of series.
-
-    Args:
-        data: the name, or the path.
-        part: of a data set by name; files are taken whole.
-        count: how many clips at most.
-        seed: of clips that are mixed.
-        data_root: the folder that ESC-50, or the sounds of a tsv file, are in; else they lie beside the tsv file.
-        rate: sounds are resampled to it.
-        series_rate: of series in files without a column of times.
-        time_column: the name of that column; else it is named time.
-    """
-    path = Path(data)
-    if data in DATASETS or not path.exists():
-        if data not in DATASETS:
-            raise EvidentiaError(
-                f"there is no data set of events named {data!r}, and no such file; choose one of: "
-                f"{', '.join(DATASETS)}, or give a tsv file of events, or a CSV file of a series"
-            )
-        return load_clips(data, part, count=count, seed=seed, data_root=data_root)
-    if is_series(data):
-        with told_as_options():
-            return load_series(path, rate=series_rate, time=time_column or TIME, limit=count)
-    if path.is_dir():
-        tables = sorted(path.glob("*.tsv"))
-        if len(tables) != 1:
-            raise EvidentiaError(
-                f"{path} must hold one tsv file of events, got {len(tables)}, or CSV files of series; give the file "
-                "itself"
-            )
-        path = tables[0]
-    clips = load_strong(path, data_root or path.parent, rate=rate, limit=count)
-    if not clips:
-        raise EvidentiaError(f"{path} lists no sound file; it needs a line for each event")
-    return clips
-
-
-def is_series(data: str) -> bool:
-    """Whether data are features of AVA's videos, a CSV file, or a folder with some and no tsv file."""
-    path = Path(data)
-    if data in DATASETS or not path.is_dir():
-        return data.startswith("ava-") if data in DATASETS else path.suffix.lower() == ".csv"
-    return any(path.glob("*.csv")) and not any(path.glob("*.tsv"))
 
 
 def _short(data: str) -> str:

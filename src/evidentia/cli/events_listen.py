@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.cli.events_sources import Piece, in_chunks, is_table, table_pieces
 from evidentia.cli.events_state import StateFile, exit_on_signals
 from evidentia.cli.events_stdin import SeriesLines, raw_samples
@@ -37,6 +38,11 @@ def run_detect(
     do not fit. With it goes the time up to which the clock was heard: what comes again is passed over, and a pause is a
     gap.
     """
+    if file != STDIN and Path(file).is_dir():
+        raise EvidentiaError(
+            f"detect listens to one file at a time, and {file} is a folder; give a file in it. To score a detector on "
+            "a folder of recordings there is `evidentia events evaluate`"
+        )
     kept = StateFile(state)
     detector = EventDetector.load(model)
     stream = detector.stream(**options)

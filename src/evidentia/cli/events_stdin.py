@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from evidentia._support.columns import column_order
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.cli.events_sources import TIME, Piece, gap
 from evidentia.events import EventDetector
 from evidentia.events.clock import Clock
@@ -23,6 +23,8 @@ _SILENT = 100
 # So many lines tell at which rate they come, and by what factor it may differ, as rounded times and lost lines make it.
 _LINES = 20
 _FACTOR = 1.6
+# So many lines without a time are waited for one when a stream goes on; then its sensor has none to tell.
+_TIMELESS = 100
 
 
 def raw_samples(size: int, rate: float) -> Iterator[Piece]:
@@ -61,12 +63,14 @@ class SeriesLines:
     """A sample a line of CSV, as soon as it has come; what is no number is taken for missing.
 
     So is a line that does not fit, once one has: a live sensor now and then sends half a line. Names in the first line
-    put the channels in the order of the detector's, and one of them may be of a column of times.
+    put the channels in the order of the detector's, and one of them may be of a column of times, in seconds as in
+    files. A time may be missing, so that the line is in its turn; any other text is an error, lest the clock be lost.
 
     Args:
         detector: the detector.
         time: the name of the column of times, which must then be there.
-        end: the time up to which the stream was heard before; lines before it are passed over.
+        end: the time up to which the stream was heard before; lines before it are passed over, and up to 100 before the
+            first time, as nothing tells whether they were heard.
     """
 
     def __init__(self, detector: EventDetector, time: str | None, end: float | None) -> None:
@@ -74,7 +78,9 @@ class SeriesLines:
         self._time = time
         self._clock = Clock(detector.inputs_.sample_rate, end)
         self._resuming = end is not None
-        self._passed = 0
+        self._passed, self._timeless = 0, 0
+        # The time of the last line that was passed over.
+        self._before: float | None = None
         self._delimiter, self._decimal = ",", "."
         self._kept: list[int] | None = None
         self._columns, self._timed = 0, -1
@@ -97,6 +103,11 @@ class SeriesLines:
             if header:
                 self._take_names(cells)
                 continue
+            if self._kept is None and self._time is not None:
+                raise EvidentiaError(
+                    f"line {number} on stdin has no names, so there is no column {self._time!r}; send the line of "
+                    "names first, such as by tail -n +1 -f FILE, or leave out --time"
+                )
             if self._resuming and self._timed < 0:
                 self._resuming = False
                 typer.echo(
@@ -110,11 +121,13 @@ class SeriesLines:
             if not warned and (silent >= _SILENT).any():
                 warned = True
                 self._tell_silent(np.flatnonzero(silent >= _SILENT).tolist(), number)
-            time = self._time_of(cells)
+            time = self._time_of(cells, number)
             self._check_rate(time)
             yield from self._placed(np.array([row], dtype=np.float32), time, number)
         if self._passed:
             typer.echo(f"{self._passed} lines on stdin were heard before and were passed over", err=True)
+        if self._timeless:
+            typer.echo(f"{self._timeless} lines on stdin without a time were passed over", err=True)
 
     def _is_header(self, cells: list[str]) -> bool:
         texts = any(is_text(cell, self._decimal) for cell in cells)
@@ -135,13 +148,17 @@ class SeriesLines:
         row = [cell_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan for cell in cells]
         return row if self._kept is None else [row[place] for place in self._kept if place < len(row)]
 
-    def _time_of(self, cells: list[str]) -> float | None:
-        """The time in a line; None in one that does not fit, which may have lost any of its cells."""
+    def _time_of(self, cells: list[str], number: int) -> float | None:
+        """The time in a line; None where it is missing, or the line does not fit and may have lost any of its cells."""
         if self._timed < 0 or len(cells) != self._columns:
             return None
         cell = cells[self._timed]
-        time = cell_number(cell, self._decimal) if is_number(cell, self._decimal) else np.nan
-        return time if np.isfinite(time) else None
+        if is_text(cell, self._decimal) or np.isinf(time := cell_number(cell, self._decimal)):
+            raise FileFormatError(
+                f"line {number} on stdin has {cell[:50]!r} in its column of times, where there must be a number of "
+                "seconds; send seconds, leave the cell empty if the time is missing, or the column out"
+            )
+        return None if np.isnan(time) else time
 
     def _check_rate(self, time: float | None) -> None:
         """Tell once of lines that come much faster or slower than the samples of the detector."""
@@ -175,9 +192,10 @@ class SeriesLines:
         """A line in its turn, after a gap if its time is later, and not at all if it was heard before."""
         clock, where = self._clock, f"line {number} on stdin"
         if time is None and self._resuming:
-            # Before the first time nothing tells whether the line was heard.
-            self._passed += 1
-            return
+            if self._before is None and self._waits(where):
+                return
+            # After a line that was heard before it comes in its turn.
+            time = None if self._before is None else self._before + 1 / clock.rate
         # The lines that were heard lie a whole step before the end of the stream, more or less.
         ahead = 0 if time is None else clock.ahead(time, 0.5) if self._resuming else clock.ahead(time)
         if ahead < 0 and time is not None:
@@ -190,6 +208,7 @@ class SeriesLines:
                         err=True,
                     )
                 self._passed += 1
+                self._before = time
                 return
             typer.echo(
                 f"{where} is at {time:.12g} s, after {clock.end:.12g} s; its clock is taken to have been set", err=True
@@ -203,6 +222,20 @@ class SeriesLines:
         if self._timed >= 0:
             clock.step(time)
         yield Piece(row, end=clock.end if self._timed >= 0 else None)
+
+    def _waits(self, where: str) -> bool:
+        """Whether a line without a time is passed over, for nothing before it tells whether it was heard."""
+        if self._timeless == _TIMELESS:
+            typer.echo(f"{where} has no time either; it is taken to follow at once on what was heard before", err=True)
+            return False
+        if not self._timeless:
+            typer.echo(
+                f"{where} has no time, by which to tell whether it was heard before; it and up to {_TIMELESS - 1} more "
+                "are passed over until one has",
+                err=True,
+            )
+        self._timeless += 1
+        return True
 
     def _tell_silent(self, places: list[int], number: int) -> None:
         names = self._detector.columns_ or tuple(map(str, range(1, self._detector.inputs_.features + 1)))

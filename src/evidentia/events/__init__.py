@@ -7,9 +7,10 @@ from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.ava import load_ava, read_ava, read_ava_actions
 from evidentia.events.ava_folder import ava_clips
 from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
-from evidentia.events.clips import SEGMENT, Clip, Event, clip_labels, event_truth
+from evidentia.events.clips import ANY, SEGMENT, Clip, Event, clip_labels, event_truth
 from evidentia.events.data import load_clips
-from evidentia.events.detections import ANY, Detection
+from evidentia.events.detections import Detection
+from evidentia.events.dropout_samples import dropout_samples
 from evidentia.events.estimator import EventDetector
 from evidentia.events.evidence import beta_parameters, segment_loss
 from evidentia.events.fitting import SegmentBeta, Tuning
@@ -120,6 +121,7 @@ __all__ = [
     "bouts",
     "calibrate",
     "clip_labels",
+    "dropout_samples",
     "esc50_soundscapes",
     "event_truth",
     "export_onnx",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.audio_files import audio_file, read_audio
 from evidentia.events.clips import Clip, Event
@@ -86,35 +88,52 @@ def load_strong(
         labels: the tsv file, or what `read_strong_labels` made of it.
         folder: where the sound files are; those of AudioSet are named by their segment id.
         classes: keep events of these classes only, and clips that have any of them; all clips if None.
-        names: what to call each label of the file, such as `Ontology.names` for AudioSet's ids.
+        names: what to call each label of the file, such as `Ontology.names` for AudioSet's ids, or for a subset of it
+            `Ontology.names_below`.
         rate: resample to this rate.
         limit: load the first so many clips only.
-        skip_missing: leave out clips whose sound is not in the folder, as happens with videos that are gone.
+        skip_missing: leave out clips whose sound is not in the folder, as happens with videos that are gone; at least
+            one must be there.
+
+    Raises:
+        EvidentiaError: if no row has an event of one of the classes. One that `names` has is no misprint, so that
+            there is a warning only, unless no row has any of them.
 
     Example:
         >>> load_strong({}, "nowhere")
         []
     """
-    table = labels if isinstance(labels, Mapping) else read_strong_labels(labels)
-    wanted = None if classes is None else set(classes)
+    given = labels if isinstance(labels, Mapping) else read_strong_labels(labels)
+    called = names or {}
+    table = {
+        name: [Event(called.get(label, label), onset, offset) for label, onset, offset in events]
+        for name, events in given.items()
+    }
+    wanted = _wanted(classes, table, set(called.values()))
     clips: list[Clip] = []
-    for name, listed in table.items():
+    missing: list[str] = []
+    for name, there in table.items():
         if limit is not None and len(clips) >= limit:
             break
-        renamed = [Event((names or {}).get(label, label), onset, offset) for label, onset, offset in listed]
-        events = [event for event in renamed if wanted is None or event.label in wanted]
+        events = [event for event in there if wanted is None or event.label in wanted]
         if wanted is not None and not events:
             continue
         try:
             samples, found = read_audio(audio_file(folder, name), rate)
         except FileNotFoundError:
             if skip_missing:
+                missing.append(name)
                 continue
             raise
         duration = len(samples) / found
         # Annotators may mark what begins with the last sample; nothing of it can be heard.
         heard = [event._replace(offset=min(event.offset, duration)) for event in events if event.onset < duration]
         clips.append(Clip(samples, found, tuple(heard), name))
+    if missing and not clips:
+        raise FileNotFoundError(
+            f"{folder} has none of the {len(missing)} sound files that are listed, such as {missing[0]!r}; give the "
+            "folder that they are in"
+        )
     return clips
 
 
@@ -147,14 +166,49 @@ class Ontology:
     def children(self, name: str) -> tuple[str, ...]:
         """The names of the classes right below the one of that name: the thesis' Explosion, Alarm, Liquid, Engine.
 
+        Sounds may be labelled by what is below these; see `names_below`.
+
         Example:
             >>> Ontology({"a": "Engine", "b": "Idling"}, {"a": ("b",), "b": ()}).children("Engine")
             ('Idling',)
         """
+        return tuple(self.names[child] for child in self._children(name))
+
+    def names_below(self, name: str) -> dict[str, str]:
+        """What to call every class below the one of that name: the child that it is, or is a kind of.
+
+        Sounds are labelled as closely as they were known: a machine gun is no Gunshot by name, and without this it
+        would count as a sound in which there is none. With it a subset of AudioSet as the thesis has them is
+        `load_strong(tsv, folder, classes=ontology.children("Explosion"), names=ontology.names_below("Explosion"))`.
+
+        A class that is under several of the children goes to the first in the ontology's order; a child goes to itself,
+        also where it is under another one. What is labelled by the name itself is of no child, and is left out.
+
+        Returns:
+            The name of the child for the id of each class, the children among them.
+
+        Example:
+            >>> names = {"a": "Explosion", "b": "Gunshot", "c": "Machine gun", "d": "Boom", "e": "Speech"}
+            >>> Ontology(names, {"a": ("b", "d"), "b": ("c",)}).names_below("Explosion")
+            {'b': 'Gunshot', 'd': 'Boom', 'c': 'Gunshot'}
+        """
+        children = self._children(name)
+        found = {child: self.names[child] for child in children}
+        for child in children:
+            waiting = list(self.children_of.get(child, ()))
+            while waiting:
+                below = waiting.pop(0)
+                if below not in found:
+                    found[below] = self.names[child]
+                    waiting += self.children_of.get(below, ())
+        return found
+
+    def _children(self, name: str) -> list[str]:
+        """The ids right below the class of that name."""
         ids = [key for key, value in self.names.items() if value == name]
         if not ids:
             raise EvidentiaError(f"the ontology has no class named {name!r}")
-        return tuple(self.names[child] for child in self.children_of.get(ids[0], ()) if child in self.names)
+        return [child for child in self.children_of.get(ids[0], ()) if child in self.names]
 
 
 def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tuple[float, float]:
@@ -166,3 +220,23 @@ def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tupl
     if not 0 <= begin < end < math.inf:
         raise FileFormatError(f"{where} has an event from {begin:g} s to {end:g} s; it must end after it begins")
     return begin, end
+
+
+def _wanted(
+    classes: Iterable[str] | None, table: Mapping[str, Sequence[Event]], known: Collection[str]
+) -> set[str] | None:
+    """The classes to keep, seen to be in the table; None for all."""
+    if classes is None:
+        return None
+    asked = classes if isinstance(classes, str) else list(dict.fromkeys(classes))
+    if isinstance(asked, str) or not asked:
+        raise EvidentiaError(f"classes must be a list of classes, such as ['Dog'], or None for all, got {asked!r}")
+    there = sorted({event.label for events in table.values() for event in events})
+    absent = [label for label in asked if label not in there]
+    if not absent:
+        return set(asked)
+    told = f"no row has an event of {listed(absent)}; there are events of: {listed(there) or 'no class'}"
+    if len(absent) == len(asked) or any(label not in known for label in absent):
+        raise EvidentiaError(f"{told}. Name classes as the rows do, or as names= does")
+    warnings.warn(told, stacklevel=3)
+    return set(asked)

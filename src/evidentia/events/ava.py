@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +19,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia.events.clips import Clip, Event
-from evidentia.events.tables import read_table
+from evidentia.events.clips import Clip, Event, as_number
+from evidentia.events.tables import read_text, split_rows
 
 _STEP = 1.0
+# A larger share of what is labelled than this does not lie outside of the features by chance.
+_OUTSIDE = 0.1
+_Table: TypeAlias = Mapping[str, Sequence[Event]]
 _ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\b(?:label_)?id:\s*(\d+)', re.DOTALL)
 
 
@@ -46,7 +51,13 @@ def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = Non
     """
     marked: dict[tuple[str, str], set[float]] = defaultdict(set)
     videos: dict[str, list[Event]] = {}
-    for line, row in read_table(path, ","):
+    rows = [(line, [cell.strip() for cell in row]) for line, row in split_rows(read_text(path), path, ",")]
+    if not rows:
+        raise FileFormatError(
+            f"{path} is empty; each action needs a line with a video id, a time, a box of four numbers, an action id "
+            "and a person id"
+        )
+    for line, row in rows:
         if len(row) not in (7, 8) or not row[0]:
             raise FileFormatError(
                 f"line {line} of {path} must have a video id, a time, a box of four numbers, an action id and a person "
@@ -103,20 +114,29 @@ def load_ava(
         start: the second of the video that the first vector is at; AVA marks seconds 902 to 1798.
         names: the name of each action id.
         clip_seconds: cut each video in clips of this length; one clip a video if None.
-        skip_missing: leave out videos without features.
+        skip_missing: leave out videos without features, as long as there are any.
+
+    Raises:
+        EvidentiaError: if no label lies within the seconds that features cover, as with a wrong `rate` or `start`;
+            where a tenth of what is labelled lies outside, or all of a video's, there is a warning.
     """
+    _check_pace(rate, start, clip_seconds)
     table = labels if isinstance(labels, Mapping) else read_ava(labels, names)
-    if clip_seconds is not None and round(clip_seconds * rate) < 1:
-        raise EvidentiaError(f"clip_seconds must be at least one vector of {1 / rate:g} s, got {clip_seconds}")
+    size = None if clip_seconds is None else round(clip_seconds * rate)
     clips: list[Clip] = []
+    ends: dict[str, float] = {}
     for video, events in table.items():
         path = feature_file(Path(features), video)
         if path is None:
             if skip_missing:
                 continue
             raise FileNotFoundError(f"there are no features of video {video!r} in {features}")
-        size = None if clip_seconds is None else round(clip_seconds * rate)
-        clips += video_clips(read_features(path), rate, events, video, start=start, size=size)
+        series = read_features(path)
+        ends[video] = start + len(series) / rate
+        clips += video_clips(series, rate, events, video, start=start, size=size)
+    if table and not ends:
+        raise FileNotFoundError(f"there are no features of any of the {len(table)} videos in {features}")
+    _check_covered(clips, {video: table[video] for video in ends if table[video]}, start, ends)
     return clips
 
 
@@ -169,3 +189,48 @@ def read_features(path: Path) -> Tensor:
     if series.ndim != 2 or not len(series):
         raise FileFormatError(f"{path} must hold features of shape (T, D), got {tuple(series.shape)}")
     return series
+
+
+def _check_pace(rate: Any, start: Any, clip_seconds: Any) -> None:
+    """Require numbers that features can be placed by."""
+    if not 0 < as_number(rate) < math.inf:
+        raise EvidentiaError(f"rate must be a positive number of feature vectors a second, got {rate!r}")
+    if not math.isfinite(as_number(start)):
+        raise EvidentiaError(f"start must be the second of the video that the first vector is at, got {start!r}")
+    # What does not round to one vector is too short, and NaN is no length.
+    if clip_seconds is not None and not 0.5 < as_number(clip_seconds) * rate < math.inf:
+        raise EvidentiaError(f"clip_seconds must be at least one vector of {1 / rate:g} s, got {clip_seconds!r}")
+
+
+def _check_covered(clips: Sequence[Clip], table: _Table, start: float, ends: Mapping[str, float]) -> None:
+    """Refuse features that no label is of, and warn of those that many labels lie outside of.
+
+    Args:
+        clips: what the features became.
+        table: the events of each video that has features and any events.
+        start: the second at which features begin.
+        ends: the second of each video at which they end.
+    """
+    total, outside = 0.0, {}
+    for video, events in table.items():
+        # A label counts half a step to either side of its second, and only that must be covered.
+        first, last = start - _STEP / 2, ends[video] + _STEP / 2
+        length = sum(offset - onset for _, onset, offset in events)
+        lost = length - sum(max(0.0, min(offset, last) - max(onset, first)) for _, onset, offset in events)
+        total += length
+        if lost > 0:
+            outside[video] = (lost / length, lost)
+    share = sum(lost for _, lost in outside.values()) / total if total else 0.0
+    none = total > 0 and not any(clip.events for clip in clips)
+    if not none and share <= _OUTSIDE and all(part < 1 for part, _ in outside.values()):
+        return
+    # The video that tells most: of which the largest share is lost, and of those the most.
+    video = max(outside or table, key=lambda name: outside.get(name, (0.0, 0.0)))
+    first, last = min(event.onset for event in table[video]), max(event.offset for event in table[video])
+    told = (
+        f"features of video {video!r} cover seconds {start:g} to {ends[video]:g}, and its labels lie between {first:g} "
+        f"and {last:g}; are rate= and start= those of the features?"
+    )
+    if none:
+        raise EvidentiaError(f"no label lies within the features: {told}")
+    warnings.warn(f"{share:.0%} of what is labelled lies outside of the features and is lost: {told}", stacklevel=3)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
+from evidentia.evaluation.early import check_grid
 from evidentia.events.alarms import alarms, false_alarms, sustained
 from evidentia.events.fusion import FusionHead, WindowedHead
 from evidentia.events.search import Candidates, choose
@@ -115,7 +116,9 @@ def calibrate(
     variants = _variants(head, windows, decays)
     curves, counts = [], []
     for variant in variants:
-        score = sustained(variant.fuse(alpha, beta).score.detach().cpu(), rule)
+        score = variant.fuse(alpha, beta).score.detach().cpu()
+        check_grid(score, truth, "the head's scores")
+        score = sustained(score, rule)
         levels = _levels(score, truth, thresholds, per_class)
         curves.append(early_curve(score, truth, levels, **options))
         if false_alarms_per_minute is not None:
@@ -148,9 +151,9 @@ def quiet_thresholds(
     if not 0 < level < 1:
         raise EvidentiaError(f"level must lie between 0 and 1, got {level}")
     score = head.fuse(alpha, beta).score.detach().cpu()
+    truth = truth.any_class() if score.shape[-1] == 1 else truth
+    check_grid(score, truth, "the head's scores")
     active, valid = truth.activity(score.shape[1]), truth.valid(score.shape[1])
-    if score.shape[-1] == 1:
-        active = active.any(-1, keepdim=True)
     busy = torch.nn.functional.pad(active.long().cumsum(1), (0, 0, head.span, 0))
     quiet = (busy[:, head.span :] == busy[:, : -head.span]) & valid
     chosen = []

@@ -15,6 +15,8 @@ Samples: TypeAlias = npt.NDArray[np.float32]
 
 # More channels of sound than this are taken for a mistake of the order of dimensions.
 _MOST_CHANNELS = 8
+# So many numbers of a sample are shown in a message.
+_SHOWN = 8
 # The middle and the full scale of whole numbers.
 _PCM: dict[str, tuple[float, float]] = {
     "int8": (0.0, 128.0),
@@ -63,7 +65,12 @@ def series_samples(given: Any, channels: int) -> Samples:
     if samples.ndim == 1 and (channels == 1 or not samples.size):
         samples = samples.reshape(-1, channels)
     if samples.ndim != 2 or samples.shape[1] != channels:
-        raise EvidentiaError(f"this series has samples of shape (n, {channels}), got {samples.shape}")
+        advice = ""
+        if samples.ndim == 1:
+            # The commonest slip: the numbers of one moment, as a sensor gives them.
+            one = ", ".join(f"{number:g}" for number in samples) if len(samples) == channels <= _SHOWN else "..."
+            advice = f"; give a row a sample, one sample as [[{one}]]"
+        raise EvidentiaError(f"this series has samples of shape (n, {channels}), got {samples.shape}{advice}")
     return samples
 
 

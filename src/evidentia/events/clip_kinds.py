@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,9 +34,9 @@ def chosen_labels(wanted: Sequence[str] | None, clips: Sequence[Clip], held: Seq
     """The classes to learn.
 
     Args:
-        wanted: those that were asked for, each of which must be in the clips; all that there are if None.
+        wanted: those that were asked for, each of which must be in the clips; all that are in them if None.
         clips: what to train on.
-        held: what to calibrate on.
+        held: what to calibrate on; classes that only these have are left out, with a warning that names them.
 
     Example:
         >>> clip = Clip([0.0] * 10, 10, [("beep", 0.2, 0.5)])
@@ -44,7 +45,7 @@ def chosen_labels(wanted: Sequence[str] | None, clips: Sequence[Clip], held: Seq
         evidentia._support.errors.EvidentiaError: no training clip has an event of 'Beep'; there are events of: beep...
     """
     found = clip_labels(clips)
-    labels = clip_labels([*clips, *held]) if wanted is None else tuple(wanted)
+    labels = found if wanted is None else tuple(wanted)
     if not labels or not found:
         raise EvidentiaError("there is no event in any clip, so there is nothing to learn; give clips with events")
     missing = [label for label in wanted or () if label not in found]
@@ -52,6 +53,13 @@ def chosen_labels(wanted: Sequence[str] | None, clips: Sequence[Clip], held: Seq
         raise EvidentiaError(
             f"no training clip has an event of {', '.join(map(repr, missing))}; there are events of: "
             f"{', '.join(found)}. Name classes as the clips do, or give clips with events of them"
+        )
+    unlearned = [label for label in clip_labels(held) if label not in found]
+    if wanted is None and unlearned:
+        warnings.warn(
+            f"no training clip has an event of {', '.join(unlearned)}, which only validation clips have: it is not "
+            "learned, and left out; train on clips with events of it as well",
+            stacklevel=3,
         )
     return labels
 

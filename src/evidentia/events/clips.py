@@ -16,6 +16,9 @@ from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
 
+ANY = "*"
+"""The label of a detection that is of no class in particular: something is beginning."""
+
 SEGMENT = 0.064
 """The length of a segment of sound in seconds: 4 frames of 256 samples at 16 kHz."""
 
@@ -182,6 +185,11 @@ def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
         ) from error
     if not isinstance(label, str) or not label:
         raise EvidentiaError(f"{name}: the label of an event must be a text that is not empty, got {label!r}")
+    if label == ANY:
+        raise EvidentiaError(
+            f"{name}: no class may be named {ANY!r}, which is the label of detections of no class in particular; give "
+            "the class another name"
+        )
     if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + _OVERHANG:
         raise EvidentiaError(
             f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins, at 0 s or "

@@ -37,8 +37,9 @@ def load_clips(
     | esc50-domestic, -alarm, -liquid, -engine | 2,000, 300, 300 | soundscapes from ESC-50, see `esc50_soundscapes` |
     | ava-0.75s, -0.5s, -0.375s, -0.3s, -0.25s, -0.2s | 70,030, 9,536, 9,536 | features of video, see `ava_clips` |
 
-    For DESED and AudioSet-strong there is `load_strong`, for features of other videos `load_ava`, for a folder of
-    sounds `load_sounds` with `mix_soundscapes`, and for a CSV file `read_series`.
+    For DESED and AudioSet-strong there is `load_strong` (for subsets of the latter with `Ontology.names_below`), for
+    features of other videos `load_ava`, for a folder of sounds `load_sounds` with `mix_soundscapes`, and for a CSV file
+    `read_series`.
 
     Args:
         name: the name of the data set.

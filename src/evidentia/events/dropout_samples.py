@@ -27,7 +27,11 @@ def dropout_samples(
     activation: Activation = "exp",
     seed: int = 0,
 ) -> Tensor:
-    """Sampled probabilities of each clip, segment and class, shape `(samples, N, T, K)`; for `fuse_samples` of filters.
+    """Monte Carlo dropout: sampled probabilities of each clip, segment and class, shape `(samples, N, T, K)`.
+
+    What the samples say of each segment, and how much they differ, the heads `entropy`, `epistemic` and `aleatoric`
+    decide by with `fuse_samples`. Of a trained detector give `detector.network_`, `detector.inputs_.frames(clip)` of
+    each clip, `detector.truth(clips).lengths`, and `loss` and `activation` of `detector.settings`.
 
     Batch norm holds its statistics; only dropout is as in training. The network is left in evaluation mode.
 
@@ -44,10 +48,14 @@ def dropout_samples(
         EvidentiaError: if the network has no dropout, or no sample is asked for.
 
     Example:
-        >>> from evidentia.events import make_network
+        >>> from evidentia.events import EpistemicFilter, make_network
         >>> net = make_network("crnn", features=128, num_classes=3)
-        >>> dropout_samples(net, [torch.randn(40, 128)], torch.tensor([10]), samples=5).shape
+        >>> samples = dropout_samples(net, [torch.randn(40, 128)], torch.tensor([10]), samples=5)
+        >>> samples.shape
         torch.Size([5, 1, 10, 3])
+        >>> head = EpistemicFilter(max_uncertainty=0.1)
+        >>> head.calls(head.fuse_samples(samples)).shape
+        torch.Size([1, 10, 3])
     """
     layers = [layer for layer in network.modules() if isinstance(layer, nn.Dropout) and layer.p > 0]
     if not layers:

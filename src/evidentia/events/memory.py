@@ -14,6 +14,9 @@ from evidentia.events.triggers import LONG_AGO
 Tensors = dict[str, Tensor]
 
 _PARTS = ("inputs", "kept", "triggers", "clock")
+# Names of what there is of warnings among the triggers, and of the heads in what is kept.
+_WARNING = "warning/"
+_EVIDENCE = {"alpha", "beta"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,30 @@ class Memory:
             return memories[0]
         parts = [memory.to_dict() for memory in memories]
         return Memory.from_dict({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+
+    def fitted(self, fresh: Memory) -> Memory:
+        """With warnings or without them as a fresh memory of the same detector is; the same if both are alike in it.
+
+        Triggers of warnings are left out, or begin anew. Of the segments kept for the heads the latest are enough for
+        fewer heads; for more there must be as many as these look at.
+        """
+        warned, warns = (any(name.startswith(_WARNING) for name in each.triggers) for each in (self, fresh))
+        if warned == warns:
+            return self
+        triggers = {name: tensor for name, tensor in self.triggers.items() if not name.startswith(_WARNING)}
+        triggers |= {name: tensor for name, tensor in fresh.triggers.items() if name.startswith(_WARNING)}
+        kept = {name: tensor for name, tensor in self.kept.items() if name not in _EVIDENCE}
+        for name in _EVIDENCE & fresh.kept.keys():
+            wanted = fresh.kept[name].shape[1]
+            given = self.kept.get(name, fresh.kept[name][:, :0])
+            if given.ndim != 3 or given.shape[1] < wanted:
+                raise EvidentiaError(
+                    f"the state is of a stream {'with' if warned else 'without'} warnings, and has not kept the "
+                    f"{wanted} segments that are needed {'with' if warns else 'without'} them; go on with "
+                    f"warnings={warned}, or begin a new stream"
+                )
+            kept[name] = given[:, given.shape[1] - wanted :].contiguous()
+        return Memory(self.inputs, kept, triggers, self.clock)
 
     def check_like(self, fresh: Memory) -> None:
         """Require the shapes and types of a fresh memory of one stream."""

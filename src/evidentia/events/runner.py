@@ -43,16 +43,23 @@ class Runner:
     trigger: Trigger
 
     @cached_property
-    def identity(self) -> bytes:
-        """A hash of all that decides what a stream's memory means."""
+    def identities(self) -> tuple[bytes, bytes]:
+        """Hashes of all that decides what a stream's memory means: that of new states, and that of older ones.
+
+        New ones leave out the head that warns, because a stream may go on with or without warnings.
+        """
         described = {
             "labels": self.labels,
-            "heads": [head.describe() for head in self.pipeline.heads],
             "inputs": self.inputs.model_dump(mode="json"),
             "evidence": [self.pipeline.loss, self.pipeline.activation],
             "network": digest(self.pipeline.network.state_dict().values()),
         }
-        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
+        heads = [head.describe() for head in self.pipeline.heads]
+        with_one, with_all = (
+            hashlib.sha256(json.dumps({**described, "heads": some}, sort_keys=True).encode()).digest()
+            for some in (heads[:1], heads)
+        )
+        return with_one, with_all
 
     def begin(self) -> Memory:
         """The memory of one stream that has not begun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,11 @@ def load_sounds(
 
     Args:
         folder: it holds `class/anything.wav`, or flac or ogg.
-        labels: load these classes only.
+        labels: load these classes only, each of which must have sounds; all that have any if None.
         rate: resample to this rate.
     """
+    if isinstance(labels, str):
+        raise EvidentiaError(f"labels must be a list of classes, such as [{labels!r}], got {labels!r}")
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {root}")
@@ -81,11 +84,21 @@ def load_sounds(
     there = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if missing := [label for label in wanted or () if label not in {path.name for path in there}]:
         raise FileNotFoundError(f"{root} has no folder for class {', '.join(missing)}")
-    sounds = []
+    sounds, empty = [], []
     for path in there:
         if wanted is None or path.name in wanted:
             files = sorted(file for file in path.iterdir() if file.suffix.lower() in EXTENSIONS)
             sounds += [_load(file, path.name, rate) for file in files]
+            if not files:
+                empty.append(path.name)
+    # Named folders must have sounds; others, such as one of notes, need not be classes.
+    if empty and (wanted is not None or sounds):
+        told = f"{root} has no wav, flac or ogg file right in its folder {', '.join(empty)}"
+        if wanted is not None:
+            raise FileNotFoundError(f"{told}; convert the sounds, or move them up to there")
+        warnings.warn(
+            f"{told}, so there is no class of that name; convert sounds, or move them up to there", stacklevel=2
+        )
     if not sounds:
         raise FileNotFoundError(f"{root} has no folders with wav, flac or ogg files; it needs one for each class")
     return sounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,8 @@ def mix_soundscapes(
         >>> clips[0], {event.label for event in clips[0].events}
         (Clip('soundscape-0-0': 10 s at 8000 Hz, 2 events), {'hum'})
     """
+    _check_sounds("sounds", sounds)
+    _check_sounds("background", background)
     if not sounds:
         raise EvidentiaError("there are no sounds to mix, got an empty list")
     rates = {sound.rate for sound in (*sounds, *background)}
@@ -121,12 +124,27 @@ def esc50_soundscapes(
     )
 
 
+def audible(sound: Sound) -> list[npt.NDArray[np.float32]]:
+    """The bouts of a sound that are long enough to be an event."""
+    return [sound.samples[a:b] for a, b in bouts(sound) if b - a >= _SHORTEST * sound.rate]
+
+
+def _check_sounds(name: str, given: Any) -> None:
+    """Require a list of sounds, and none of paths."""
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    wrong = [each for each in given if not isinstance(each, Sound)] if several else [given]
+    if wrong:
+        raise EvidentiaError(
+            f"{name} must be a list of Sound, got {type(wrong[0]).__name__} {str(wrong[0])[:80]!r}; "
+            "load_sounds(folder) reads files, and Sound(samples, rate, label) makes one"
+        )
+
+
 def _stock(sounds: Sequence[Sound]) -> dict[str, list[npt.NDArray[np.float32]]]:
     """The bouts of each class."""
     stock: dict[str, list[npt.NDArray[np.float32]]] = defaultdict(list)
     for sound in sounds:
-        found = [(a, b) for a, b in bouts(sound) if b - a >= _SHORTEST * sound.rate]
-        stock[sound.label] += [sound.samples[a:b] for a, b in found]
+        stock[sound.label] += audible(sound)
     for label in {sound.label for sound in sounds}:
         if not stock[label]:
             raise EvidentiaError(f"no sound of class {label!r} can be heard for {_SHORTEST} s or more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,24 +13,14 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
-from evidentia.events.chunks import Samples
 from evidentia.events.clips import Event, as_number
 from evidentia.events.detections import Announcer, Detection
-from evidentia.events.memory import Memory, Tensors
+from evidentia.events.memory import Memory
+from evidentia.events.place import Place, as_tensors, together
 from evidentia.events.runner import Runner
 
 STATE = "detector stream"
 """What the file of a stream's state is named by."""
-
-
-class _Place(NamedTuple):
-    """Where a stream is. It is replaced whole, so that whatever interrupts a push finds it before or after it."""
-
-    memory: Memory
-    row: int
-    waiting: Samples
-    owed: float = 0.0
-    """What gaps lasted beyond whole samples, as a share of one; negative where they were rounded up."""
 
 
 class DetectorStream:
@@ -48,15 +38,18 @@ class DetectorStream:
     | NaN, infinity | sound: silence; series: the last good number, at first the mean of training. See `invalid` |
     | beyond [-1, 1] | sound: limited to it. Counted in `clipped` |
     | silence | taken as any sound: zeros have a finite log-mel |
-    | a gap, `push(None, seconds=...)` | taken as NaN; one beyond `longest_gap` lets the network begin anew as well |
+    | a gap, `push(None, seconds=...)` | up to `longest_gap` as NaN, but not counted; beyond it memory begins anew |
     | another rate, `push(samples, rate=...)` | an error |
     | nothing, an empty chunk | nothing |
+
+    A gap lasts until samples come: one of 5 seconds and five of 1 are the same.
 
     Args:
         runner: the detector, made ready for streams.
         labels: call these classes only; all if None. Warnings, which are of no class, are given all the same.
         events: what is known to happen in the stream, of the detector's classes, by which detections get a delay.
-        longest_gap: in seconds.
+        longest_gap: in seconds; what a gap lasts beyond it is not listened to, and the network and the heads begin anew
+            after it.
 
     Attributes:
         runner: the detector, made ready for streams.
@@ -80,7 +73,7 @@ class DetectorStream:
                 f"events must be of the detector's classes, {', '.join(runner.labels)}, got {', '.join(others)}; leave "
                 "out those of others"
             )
-        self._place = _Place(runner.begin(), 0, np.zeros((0, *runner.inputs.sample_shape), dtype=np.float32))
+        self._place = Place(runner.begin(), 0, np.zeros((0, *runner.inputs.sample_shape), dtype=np.float32))
 
     def push(self, samples: Any, *, seconds: float | None = None, rate: float | None = None) -> list[Detection]:
         """Take the next samples of the stream.
@@ -95,50 +88,42 @@ class DetectorStream:
         """
         if rate is not None:
             self._check_rate(rate)
-        return push_many([self], [samples], seconds=[seconds])[0]
+        return _run([self], [self._next(samples, seconds, "push(None, seconds=...)")])[0]
 
     @property
     def time(self) -> float:
         """How much of the stream has come, in seconds, gaps included."""
-        return self._position / self.runner.inputs.sample_rate
+        inputs = self.runner.inputs
+        return self._place.position(inputs.step) / inputs.sample_rate
 
     @property
     def invalid(self) -> int:
-        """How many samples of the segments so far were NaN or infinite."""
-        return self._count("invalid")
+        """How many samples of the segments so far were NaN or infinite, of a series how many numbers; not of gaps."""
+        return self._place.count("invalid")
 
     @property
     def clipped(self) -> int:
         """How many samples of the segments so far were beyond full scale."""
-        return self._count("clipped")
+        return self._place.count("clipped")
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that is remembered of the stream, as tensors of its own: with them another stream goes on identically."""
-        memory, row, waiting, owed = self._place
-        identity = torch.frombuffer(bytearray(self.runner.identity), dtype=torch.uint8)
-        own = {"waiting": torch.from_numpy(waiting.copy()), "owed": torch.tensor([owed], dtype=torch.float64)}
-        return {**memory.select([row]).to_dict(), **own, "detector": identity}
+        identity = torch.frombuffer(bytearray(self.runner.identities[0]), dtype=torch.uint8)
+        return {**self._place.to_dict(), "detector": identity}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on where `state_dict` was asked for, in this process or another."""
-        tensors = _as_tensors(state)
-        waiting, identity = tensors.pop("waiting", None), tensors.pop("detector", None)
-        # States of before owe nothing.
-        owed = tensors.pop("owed", torch.zeros(1))
-        if waiting is None or identity is None or identity.dtype != torch.uint8 or identity.ndim != 1:
+        """Go on where `state_dict` was asked for, in this process or another.
+
+        Either stream may have warnings or not. Those of a stream that had none before begin anew: it may warn at once
+        of what is going on. If they look back further than the state has kept, that is an error.
+        """
+        tensors = as_tensors(state)
+        identity = tensors.pop("detector", None)
+        if "waiting" not in tensors or identity is None or identity.dtype != torch.uint8 or identity.ndim != 1:
             raise EvidentiaError("this is not the state of a stream; give what state_dict returned")
-        if bytes(identity.tolist()) != self.runner.identity:
+        if bytes(identity.tolist()) not in self.runner.identities:
             raise EvidentiaError("the state is of a stream of another detector; load that detector to go on with it")
-        memory = Memory.from_dict(tensors)
-        memory.check_like(self.runner.begin())
-        memory.check_values()
-        inputs = self.runner.inputs
-        fits = waiting.ndim > 0 and waiting.shape[1:] == inputs.sample_shape and len(waiting) < inputs.step
-        if not fits or waiting.dtype != torch.float32:
-            raise EvidentiaError(f"the state has waiting samples of shape {tuple(waiting.shape)}, which do not fit")
-        if owed.shape != (1,) or not owed.is_floating_point() or not abs(float(owed)) <= 1:
-            raise EvidentiaError(f"the state owes {owed.tolist()} samples to gaps, which must be a share of one")
-        self._place = _Place(memory, 0, waiting.numpy(), float(owed))
+        self._place = Place.from_dict(tensors, self.runner.begin(), self.runner.inputs)
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, whole or not at all."""
@@ -148,13 +133,6 @@ class DetectorStream:
         """Go on where `save` was called; nothing in the file can run code."""
         self.load_state_dict(load_tensors(path, STATE)[0])
 
-    @property
-    def _position(self) -> int:
-        return self._count("segment") * self.runner.inputs.step + len(self._place.waiting)
-
-    def _count(self, name: str) -> int:
-        return int(self._place.memory.clock[name][self._place.row])
-
     def _check_rate(self, rate: float) -> None:
         wanted = self.runner.inputs.sample_rate
         if not math.isclose(as_number(rate), wanted, rel_tol=1e-6):
@@ -163,41 +141,46 @@ class DetectorStream:
                 "clips of its rate"
             )
 
-    def _next(self, samples: Any, seconds: float | None) -> _Place:
-        """Where the stream is with more samples waiting, or after a gap."""
+    def _next(self, samples: Any, seconds: float | None, way: str) -> tuple[Place, int]:
+        """Where the stream is with more samples waiting, and how many are missing after them, beyond `longest_gap`."""
         if samples is None:
-            return self._after_gap(seconds)
+            return self._after_gap(seconds, way)
         if seconds is not None:
             raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
-        return _after(self._place, self.runner.inputs.as_samples(samples))
+        new = self.runner.inputs.as_samples(samples)
+        return self._place.with_more(new)._replace(gap=0 if len(new) else self._place.gap), 0
 
-    def _after_gap(self, seconds: float | None) -> _Place:
+    def _after_gap(self, seconds: float | None, way: str) -> tuple[Place, int]:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:
-            raise EvidentiaError(f"a gap needs its length, push(None, seconds=...), of at least 0, got {seconds!r}")
-        inputs = self.runner.inputs
+            raise EvidentiaError(f"a gap needs its length, {way}, of at least 0, got {seconds!r}")
+        place, inputs = self._place, self.runner.inputs
         # Many short gaps are as long as a long one: what is rounded off comes back with the next.
-        exact = seconds * inputs.sample_rate + self._place.owed
+        exact = seconds * inputs.sample_rate + place.owed
         missing = max(0, round(exact))
-        owed = exact - missing
-        # A series goes on with its last good numbers, sound with silence.
-        filling = np.nan if inputs.sample_shape else 0.0
-        if seconds <= self.longest_gap:
-            filled = np.full((missing, *inputs.sample_shape), filling, dtype=np.float32)
-            return _after(self._place, filled)._replace(owed=owed)
-        number, rest = divmod(self._position + missing, inputs.step)
-        before, fresh = self._place.memory.select([self._place.row]), self.runner.begin()
+        lasted = place.gap + missing
+        # A long gap is heard as far as a short one, because while it lasts nobody knows which it is.
+        heard = max(0, round(min(self.longest_gap * inputs.sample_rate, lasted)) - place.gap)
+        filled = np.repeat(self._cleaned(place)[0, -1:].numpy(), heard, axis=0)
+        return place.with_more(filled)._replace(owed=exact - missing, gap=lasted), missing - heard
+
+    def _anew(self, place: Place, missing: int) -> Place:
+        """Where the stream is after samples of a gap that are not listened to."""
+        inputs, fresh = self.runner.inputs, self.runner.begin()
+        number, rest = divmod(place.position(inputs.step) + missing, inputs.step)
+        before, cleaned = place.memory.select([place.row]), self._cleaned(place)
         last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
         clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
-        held = self._last_good(before) if inputs.sample_shape else fresh.inputs
+        # A series goes on with its last good numbers, sound with silence.
+        held = inputs.advance(cleaned, before.inputs)[1] if inputs.sample_shape else fresh.inputs
         memory = Memory(held, fresh.kept, {**fresh.triggers, **last}, clock)
-        return _Place(memory, 0, np.full((rest, *inputs.sample_shape), filling, dtype=np.float32), owed)
+        return place._replace(memory=memory, row=0, waiting=np.repeat(cleaned[0, -1:].numpy(), rest, axis=0))
 
-    def _last_good(self, memory: Memory) -> Tensors:
-        """What a series remembers of its numbers, those that wait for their segment included."""
-        inputs, waiting = self.runner.inputs, self._place.waiting
+    def _cleaned(self, place: Place) -> Tensor:
+        """The segment that a stream is in, shape `(1, step, ...)`, as if no more samples came; its last one is none."""
+        inputs = self.runner.inputs
         block = torch.full((1, inputs.step, *inputs.sample_shape), torch.nan)
-        block[0, : len(waiting)] = torch.from_numpy(waiting)
-        return inputs.advance(inputs.clean(block, memory.inputs).block, memory.inputs)[1]
+        block[0, : len(place.waiting)] = torch.from_numpy(place.waiting)
+        return inputs.clean(block, place.memory.select([place.row]).inputs).block
 
 
 def push_many(
@@ -208,7 +191,7 @@ def push_many(
     It costs least if the same streams come in the same order every time: their memories then stay together.
 
     Args:
-        streams: streams of one detector, opened with the same engine and trigger.
+        streams: streams of one detector, opened with the same engine, trigger and warnings.
         chunks: the next samples of each, of any lengths; None for a gap.
         seconds: how long the gap of each is, None for those that have samples; may be left out if none has a gap.
 
@@ -225,63 +208,47 @@ def push_many(
         )
     if len({id(stream) for stream in streams}) < len(streams):
         raise EvidentiaError("a stream was given twice; give it once, with all its samples in one chunk")
-    if any(stream.runner is not streams[0].runner for stream in streams):
-        raise EvidentiaError(
-            "streams can share a batch only if one detector opened them with the same engine and trigger"
-        )
-    if not streams:
-        return []
-    runner = streams[0].runner
+    for number, stream in enumerate(streams):
+        if stream.runner is not streams[0].runner:
+            raise EvidentiaError(
+                "streams can share a batch only if one detector opened them with the same engine, trigger and "
+                f"warnings; stream {number} differs from stream 0"
+            )
+    places: list[tuple[Place, int]] = []
+    try:
+        for stream, chunk, gap in zip(streams, chunks, gaps, strict=True):
+            places.append(stream._next(chunk, gap, "seconds=[...] with one for each stream"))
+    except EvidentiaError as error:
+        if len(streams) == 1:
+            raise
+        raise EvidentiaError(f"stream {len(places)}: {error}") from error
+    return _run(streams, places)
+
+
+def _run(streams: Sequence[DetectorStream], given: Sequence[tuple[Place, int]]) -> list[list[Detection]]:
+    """Let streams of one runner go on by all that waits, and by what is missing after it."""
     # Streams move on at the very end: whatever happens before leaves them as they were.
-    places = [stream._next(chunk, gap) for stream, chunk, gap in zip(streams, chunks, gaps, strict=True)]
+    places = [place for place, _ in given]
     found: list[list[Detection]] = [[] for _ in streams]
+    if not streams:
+        return found
+    runner = streams[0].runner
     step = runner.inputs.step
     while ready := [number for number, place in enumerate(places) if len(place.waiting) >= step]:
         group = [places[number] for number in ready]
         block = np.stack([place.waiting[:step] for place in group]) if len(group) > 1 else group[0].waiting[None, :step]
-        fired, memory = runner.advance(block, _together(group))
+        fired, memory = runner.advance(block, together(group))
         for row, number in enumerate(ready):
             place = places[number]
             places[number] = place._replace(memory=memory, row=row, waiting=place.waiting[step:])
         busy = fired.alarms.any(1) if fired.warnings is None else fired.alarms.any(1) | fired.warnings[:, 0]
         for row in busy.nonzero()[0].tolist():
             found[ready[row]] += streams[ready[row]]._announcer.detections(fired, row)
+    for number, (stream, (_, missing)) in enumerate(zip(streams, given, strict=True)):
+        if missing:
+            places[number] = stream._anew(places[number], missing)
     # Free of the chunks that they are part of, which belong to the caller.
     places = [place._replace(waiting=place.waiting.copy()) for place in places]
     for stream, place in zip(streams, places, strict=True):
         stream._place = place
     return found
-
-
-def _as_tensors(state: Any) -> Tensors:
-    """Copies of the tensors of a state."""
-    if not isinstance(state, Mapping):
-        raise EvidentiaError(
-            f"a state is a dictionary of tensors, got {type(state).__name__}; give what state_dict returned"
-        )
-    try:
-        return {str(name): torch.as_tensor(tensor).detach().clone() for name, tensor in state.items()}
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise EvidentiaError(
-            f"a state is a dictionary of tensors, got one of others: {error}; give what state_dict returned"
-        ) from error
-
-
-def _after(place: _Place, new: Samples) -> _Place:
-    """A place with more samples waiting."""
-    return place._replace(waiting=np.concatenate([place.waiting, new]) if len(place.waiting) else new)
-
-
-def _together(places: Sequence[_Place]) -> Memory:
-    """The memory of some streams with a row each, in their order."""
-    first = places[0].memory
-    if first.batch == len(places) and all(p.memory is first and p.row == row for row, p in enumerate(places)):
-        return first
-    rows: dict[int, list[int]] = {}
-    for number, place in enumerate(places):
-        rows.setdefault(id(place.memory), []).append(number)
-    joined = Memory.join(
-        [places[numbers[0]].memory.select([places[n].row for n in numbers]) for numbers in rows.values()]
-    )
-    order = [number for numbers in rows.values() for number in numbers]
-    return joined if order == sorted(order) else joined.select(np.argsort(order).tolist())

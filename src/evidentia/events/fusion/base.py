@@ -63,6 +63,8 @@ class FusionHead(Settings, ABC):
     """
 
     name: ClassVar[str]
+    in_onnx: ClassVar[bool] = True
+    """Whether ONNX has all operations of the score; the engine "onnx" leaves other heads to PyTorch."""
     threshold: PerClass = 0.0
 
     @abstractmethod

@@ -90,6 +90,7 @@ class EpistemicFilter(UncertaintyFilter):
     """
 
     name: ClassVar[str] = "epistemic"
+    in_onnx: ClassVar[bool] = False  # which has no digamma
     max_uncertainty: UnitPerClass = 0.5
 
     def _of_opinion(self, opinion: BinomialOpinion) -> Tensor:
@@ -111,6 +112,7 @@ class AleatoricFilter(UncertaintyFilter):
     """
 
     name: ClassVar[str] = "aleatoric"
+    in_onnx: ClassVar[bool] = False  # which has no digamma
 
     def _of_opinion(self, opinion: BinomialOpinion) -> Tensor:
         return aleatoric(opinion)

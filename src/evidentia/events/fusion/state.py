@@ -80,6 +80,12 @@ class FusionState:
         """The states of several streams as one batch, to be pushed together."""
         if not states:
             raise EvidentiaError("at least one state is needed, got none")
+        if len(shapes := {(tuple(state.alpha.shape), state.alpha.dtype) for state in states}) > 1:
+            got = " and ".join(sorted(f"{shape} of {dtype}" for shape, dtype in shapes))
+            raise EvidentiaError(
+                f"streams can share a batch only if their states have one shape (..., window - 1, classes) and dtype, "
+                f"got {got}; use one head for all, with the same classes"
+            )
         alpha, beta, seen = (torch.stack([getattr(state, part) for state in states]) for part in _PARTS)
         return cls(alpha, beta, seen)
 
