@@ -248,6 +248,17 @@ def test_training_takes_the_trigger_and_the_kind_of_clips(tmp_path: Path) -> Non
     assert run("detect", out, tmp_path / "0.csv").exit_code == 0
 
 
+def test_training_starts_from_another_detector(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--clips", "8", "--epochs", "1", "--seed", "3", "--start", str(model)]
+    out = tmp_path / "started.safetensors"
+    result = run("train", "synthetic", "--out", out, *options)
+    assert result.exit_code == 0, result.output
+    EventDetector.load(out)
+    with pytest.raises(SystemExit):
+        app(["events", "train", "synthetic", "--out", str(out), *options, "--size", "dcase"])
+    assert "the same network, size and network_settings" in " ".join(capsys.readouterr().err.split())
+
+
 def test_sound_files_are_read_in_blocks(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stereo at another rate, a block in memory at a time: the detections are those of the whole in one push."""
     draw = np.random.default_rng(0)

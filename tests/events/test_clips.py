@@ -230,5 +230,8 @@ def test_real_soundscapes_from_esc_50(real_data):
     assert set(clip_labels(clips)) <= set(ESC50_SUBSETS["alarm"])
     assert all(clip.rate == 16_000 and clip.duration == 10 for clip in clips)
     assert not set(ESC50_BACKGROUND) & {label for labels in ESC50_SUBSETS.values() for label in labels}
+    every = set(clip_labels(esc50_soundscapes(real_data, "all", "test", count=60)))
+    assert len(every) > 40
+    assert not every & set(ESC50_BACKGROUND)
     with pytest.raises(ev.EvidentiaError, match="no class"):
         load_esc50(real_data, labels=["unicorn"])

@@ -286,3 +286,29 @@ def test_the_time_of_a_segment_is_measured_for_every_method() -> None:
     for cell in STUDIES["events-inference"].cells("quick"):
         found = STUDIES["events-inference"].function({**cell.configuration, "size": "small", "segments": 3}, 0)
         assert found["inference"] > 0
+
+
+def test_a_pretrained_method_starts_from_a_network_that_others_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVIDENTIA_CACHE", str(tmp_path))
+    crnn, early = (events.training_of(TINY, METHODS[f"{name}-pretrained"], 3) for name in ("crnn", "early"))
+    assert crnn.start is not None
+    assert early.start is not None
+    assert crnn.start.key == early.start.key
+    assert len({crnn.key, early.key, crnn.start.key}) == 3
+    on_esc50 = events.training_of({**TINY, "data": "esc50-alarm"}, METHODS["crnn-pretrained"], 3)
+    assert on_esc50.start is not None
+    assert on_esc50.start.data == "esc50-all"
+    starts = []
+
+    class Watched(events_networks.EventDetector):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            starts.append(settings.get("start"))
+            super().__init__(*args, **settings)
+
+    monkeypatch.setattr(events_networks, "EventDetector", Watched)
+    trained_outputs(crnn)
+    trained_outputs(early)
+    # The first was trained once, and both others started from it.
+    assert [start is None for start in starts].count(False) == 2

@@ -18,10 +18,11 @@ events = typer.Typer(
 _Data = Annotated[
     str,
     typer.Argument(
-        help="synthetic (built in), esc50-domestic, -alarm, -liquid or -engine, ava-0.75s, -0.5s, -0.375s, -0.3s, "
-        "-0.25s or -0.2s; a tsv file of events, or a folder of sounds with one; a series, NAME.csv with its events in "
-        "NAME.events.csv, or a folder of them; or a folder with a sub-folder of sounds (wav, flac, ogg) for each "
-        "class, from which clips are mixed: 1,000 to train on, 250 from other sounds to calibrate on, 250 to evaluate."
+        help="synthetic (built in), esc50-domestic, -alarm, -liquid, -engine or -all, ava-0.75s, -0.5s, -0.375s, "
+        "-0.3s, -0.25s or -0.2s; a tsv file of events, or a folder of sounds with one; a series, NAME.csv with its "
+        "events in NAME.events.csv, or a folder of them; or a folder with a sub-folder of sounds (wav, flac, ogg) for "
+        "each class, from which clips are mixed: 1,000 to train on, 250 from other sounds to calibrate on, 250 to "
+        "evaluate."
     ),
 ]
 _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
@@ -102,6 +103,9 @@ def train(
         bool | None,
         typer.Option(help="Whether clips are sound or a sensor's numbers; else CSV files are numbers, others sound."),
     ] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="A trained detector to start from; its classes may be others.")
+    ] = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     time: _Time = None,
@@ -123,6 +127,7 @@ def train(
         of=of,
         refractory=refractory,
         sound=sound,
+        start=start,
         checkpoint=checkpoint,
         network=network,
     )

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.ava_folder import AVA_SEGMENTS, ava_clips, check_ava, features_version
 from evidentia.events.clips import Clip
-from evidentia.events.sounds import ESC50_SUBSETS, load_esc50
+from evidentia.events.sounds import ESC50_ALL, ESC50_SUBSETS, load_esc50
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes
 from evidentia.events.synthetic import synthetic_clips
 
 DATASETS = (
     "synthetic",
-    *(f"esc50-{subset}" for subset in ESC50_SUBSETS),
+    *(f"esc50-{subset}" for subset in (*ESC50_SUBSETS, ESC50_ALL)),
     *(f"ava-{length}" for length in AVA_SEGMENTS),
 )
 PARTS = tuple(ESC50_SPLITS)
@@ -35,6 +35,7 @@ def load_clips(
     |---|---|---|
     | synthetic | 200, 50, 50 | tones, chirps, bursts and clicks over noise; built in, see `synthetic_clips` |
     | esc50-domestic, -alarm, -liquid, -engine | 2,000, 300, 300 | soundscapes from ESC-50, see `esc50_soundscapes` |
+    | esc50-all | 2,000, 300, 300 | the same from all 46 classes that are no background |
     | ava-0.75s, -0.5s, -0.375s, -0.3s, -0.25s, -0.2s | 70,030, 9,536, 9,536 | features of video, see `ava_clips` |
 
     For DESED and AudioSet-strong there is `load_strong` (for subsets of the latter with `Ontology.names_below`), for

@@ -8,7 +8,7 @@ evidence of every class: $e^+_k = \sigma(g) \exp(z^+_k)$, that is $z^+_k + \ln \
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -54,6 +54,8 @@ class DualDNN(EventNetwork):
         >>> parts.outputs.shape, parts.foreground.shape, parts.distances.shape
         (torch.Size([2, 4, 10, 2]), torch.Size([2, 4]), torch.Size([2, 4, 10, 2]))
     """
+
+    of_classes: ClassVar[tuple[str, ...]] = ("head", "distances")
 
     def __init__(
         self,

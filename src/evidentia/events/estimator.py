@@ -10,15 +10,15 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
-from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.channels import arranged, named_columns
 from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.detections import Announcer, Detection
+from evidentia.events.first_weights import fit_to, start_from, usual_augmentation
 from evidentia.events.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
 from evidentia.events.held_out import warn_missing
-from evidentia.events.inputs import Inputs, SoundInputs
+from evidentia.events.inputs import Inputs
 from evidentia.events.missing import completed
 from evidentia.events.models import EventNetwork, Size
 from evidentia.events.offline import detect_offline, predictions
@@ -27,7 +27,7 @@ from evidentia.events.runners import Runners
 from evidentia.events.saving import load_detector, save_detector
 from evidentia.events.scoring import DetectorScores, score_detector
 from evidentia.events.stream import DetectorStream
-from evidentia.events.training import start_at_base_rates, train
+from evidentia.events.training import train
 from evidentia.events.triggers import Trigger
 
 
@@ -48,6 +48,8 @@ class EventDetector:
             takes the settings' own defaults. Settings that are given go before those of the preset.
         network_settings: further settings of the network, such as `dropout` or `segment`.
         sound: whether clips are sound, in [-1, 1], or a series; if None, those of one channel at 4 kHz or more are.
+        start: a trained detector, or its file, whose network this one starts from; its classes may be others, all else
+            must be the same. With few recordings, one that was trained on many other sounds makes a better start.
         settings: see `evidentia.events.EventTraining` (epochs, batch_size, learning_rate, loss, seed, checkpoint,
             progress, ...), `evidentia.events.Tuning` (false_alarms_per_minute, delay or macro_f1, ...) and
             `evidentia.events.Trigger` (needed, of, refractory): for that trigger thresholds are calibrated, and scores,
@@ -82,6 +84,7 @@ class EventDetector:
         preset: Literal["early"] | None = "early",
         network_settings: dict[str, Any] | None = None,
         sound: bool | None = None,
+        start: EventDetector | str | Path | None = None,
         **settings: Any,
     ) -> None:
         check_choices(network, labels, sound)
@@ -89,6 +92,7 @@ class EventDetector:
         self.head = head if isinstance(head, FusionHead) else make_head(head)
         self.labels = None if labels is None else tuple(labels)
         self.network_settings = dict(network_settings or {})
+        self.start = start if isinstance(start, EventDetector | None) else EventDetector.load(start)
         self.settings, self.tuning, self.trigger = chosen_settings(preset, settings)
         self.network_: EventNetwork
         self.head_: FusionHead
@@ -119,16 +123,13 @@ class EventDetector:
         check_levels([*clips, *held], inputs)
         self.labels_, self.columns_, self.inputs_ = labels, columns, inputs
         network = self._new_network()
+        start_from(self.start, network, inputs, columns)
         examples, watched = (
             prepared(pieces(part, inputs, self.settings.piece), labels, inputs, self.settings.onset_weights)
             for part in (clips, held)
         )
-        if isinstance(self.network, str):
-            start_at_base_rates(network, examples)
-        sound = isinstance(inputs, SoundInputs)
-        if not sound:
-            network.take_units(examples.batch.frames)
-        augment = (Augmentation() if sound else SeriesAugmentation()) if self.settings.augmentation else None
+        fit_to(network, examples, inputs, new=isinstance(self.network, str))
+        augment = usual_augmentation(inputs) if self.settings.augmentation else None
         described = {"labels": list(labels), "inputs": inputs.model_dump(mode="json")}
         self.history_ = train(network, examples, self.settings, watched, augment, described)
         return self._use(network).calibrate(held)

@@ -43,9 +43,11 @@ class EventNetwork(nn.Module, ABC):
     Attributes:
         unit: what the numbers of each channel are multiplied by first, see `take_units`; None for nothing.
         streaming: whether `start` and `step` work, that is, whether the network looks back only.
+        of_classes: the layers that have outputs for each class, which a network for other classes cannot take over.
     """
 
     streaming: ClassVar[bool] = True
+    of_classes: ClassVar[tuple[str, ...]] = ("head",)
 
     def __init__(self, features: int, num_classes: int, segment: int, normalisation: Normalisation = "fixed") -> None:
         super().__init__()

@@ -30,6 +30,10 @@ ESC50_SUBSETS: dict[str, tuple[str, ...]] = {
 }
 """The classes of ESC-50 in each of our four benchmarks."""
 
+ESC50_ALL = "all"
+"""The name of all classes of ESC-50 but its backgrounds: what a network can learn to listen by, before it is trained on
+sounds of one's own."""
+
 ESC50_BACKGROUND = ("chirping_birds", "crickets", "insects", "wind")
 """Classes of ESC-50 that sound on and on, and that are in none of the subsets."""
 

@@ -14,7 +14,7 @@ import torch
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.clips import Clip, Event
 from evidentia.events.placing import check_mixing, place_events
-from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50
+from evidentia.events.sounds import ESC50_ALL, ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50
 from evidentia.events.synthetic import limited
 from evidentia.events.waveforms import coloured_noise, faded, with_level
 
@@ -106,16 +106,18 @@ def esc50_soundscapes(
 
     Args:
         root: the folder of ESC-50, or the one that it is in.
-        subset: `domestic`, `alarm`, `liquid` or `engine`, see `ESC50_SUBSETS`.
+        subset: `domestic`, `alarm`, `liquid` or `engine`, see `ESC50_SUBSETS`, or `all`, see `ESC50_ALL`.
         part: `train`, `validation` or `test`.
         count: how many clips.
         seed: seed of the random numbers.
     """
-    for kind, given, known in (("subset", subset, ESC50_SUBSETS), ("part", part, ESC50_SPLITS)):
+    for kind, given, known in (("subset", subset, [*ESC50_SUBSETS, ESC50_ALL]), ("part", part, ESC50_SPLITS)):
         if given not in known:
             raise EvidentiaError(f"there is no {kind} named {given!r}; choose one of: {', '.join(known)}")
     folds, usual = ESC50_SPLITS[part]
-    sounds = load_esc50(root, ESC50_SUBSETS[subset], folds)
+    sounds = load_esc50(root, ESC50_SUBSETS.get(subset), folds)
+    if subset == ESC50_ALL:
+        sounds = [sound for sound in sounds if sound.label not in ESC50_BACKGROUND]
     background = load_esc50(root, ESC50_BACKGROUND, folds)
     # Another seed for each part, lest their events lie at the same places.
     own = len(ESC50_SPLITS) * seed + list(ESC50_SPLITS).index(part)

@@ -191,15 +191,3 @@ def _loss(network: EventNetwork, batch: Batch, settings: EventTraining) -> tuple
     losses = segment_loss(network(batch.frames), batch.target, settings.loss, settings.activation)
     entries = int(batch.lengths.sum()) * batch.target.shape[2]
     return (losses * batch.weight).sum() / entries, entries
-
-
-def start_at_base_rates(network: EventNetwork, examples: Examples) -> None:
-    r"""Let a new network begin with what is known before it looks: how often each class is present.
-
-    Sets the biases of its last layer to $\ln(S p)$ and $\ln(S (1 - p))$ for a strength S of 10, which the activation
-    exp makes evidence of; otherwise the first epochs go into learning that most segments are quiet.
-    """
-    valid = (examples.batch.weight.sum(2, keepdim=True) > 0).float()
-    share = ((examples.batch.target * valid).sum((0, 1)) / valid.sum()).clamp(1e-3, 1 - 1e-3)
-    with torch.no_grad():
-        network.head.bias.copy_(torch.log(10 * torch.stack([share, 1 - share], -1)).flatten())

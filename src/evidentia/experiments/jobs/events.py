@@ -27,7 +27,7 @@ from evidentia.evaluation import common_delays, onset_auc
 from evidentia.events import EventDetector, make_head
 from evidentia.events.data import DATASETS, check_data
 from evidentia.experiments.jobs.data_checks import DATA_CHECKS
-from evidentia.experiments.jobs.events_methods import METHODS, WINDOWS, Method, find_method
+from evidentia.experiments.jobs.events_methods import METHODS, PRETRAINED_ON, PRETRAINING, WINDOWS, Method, find_method
 from evidentia.experiments.jobs.events_networks import Outputs, Training, trained_outputs
 from evidentia.experiments.jobs.events_points import Point, chosen_point, own_limit, own_point
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
@@ -90,15 +90,14 @@ def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def training_of(configuration: Mapping[str, Any], method: Method, seed: int) -> Training:
-    """The training behind a job."""
-    return Training(
-        {**method.training, **_settings(configuration)},
-        configuration["data"],
-        seed,
-        configuration.get("clips"),
-        configuration.get("held_out"),
-        configuration.get("data_root"),
-    )
+    """The training behind a job, and the one before it if the method is pretrained."""
+    counts = {name: configuration.get(name) for name in ("clips", "held_out", "data_root")}
+    settings, data = _settings(configuration), configuration["data"]
+    start = None
+    if method.pretrained:
+        # Built-in sounds, which are for tests, have none beside themselves.
+        start = Training({**PRETRAINING, **settings}, PRETRAINED_ON if data != "synthetic" else data, seed, **counts)
+    return Training({**method.training, **settings}, data, seed, **counts, start=start)
 
 
 def _figures(ours: Point, theirs: Point) -> dict[str, Any]:

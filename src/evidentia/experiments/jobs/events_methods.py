@@ -13,6 +13,10 @@ DECAYS = (0.5, 0.8, 1.0)
 # A fusion of one segment is phase I, which has a row of its own.
 _FUSED = WINDOWS[1:]
 
+PRETRAINED_ON = "esc50-all"
+# So that pretraining is no method's alone, a network has it by the usual loss and all methods share it.
+PRETRAINING: Mapping[str, Any] = {"preset": None, "augmentation": True, "loss": "sigmoid"}
+
 BASELINE = "crnn"
 VIDEO_BASELINE = "acar"
 
@@ -30,6 +34,8 @@ class Method(NamedTuple):
     """Whether the head's uncertainty is that of Monte Carlo dropout."""
     baseline: str = BASELINE
     """The method that it is held against."""
+    pretrained: bool = False
+    """Whether the network starts from one that was trained on many other sounds, see `PRETRAINED_ON`."""
 
 
 # The same for all: 25 epochs, with augmentation.
@@ -51,6 +57,8 @@ SOUND_METHODS: dict[str, Method] = {
     "mtenn-wbc": Method(_BETA, "wbc", _FUSED),
     "mtenn-umss": Method(_BETA, "umss", WINDOWS),
     "early": Method({"preset": "early"}, "wbc", WINDOWS),
+    "crnn-pretrained": Method(_PLAIN, "phase1", pretrained=True),
+    "early-pretrained": Method({"preset": "early"}, "wbc", WINDOWS, pretrained=True),
 }
 
 _ACAR = {**_PLAIN, "network": "acar"}

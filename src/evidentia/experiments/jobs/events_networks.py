@@ -77,6 +77,7 @@ class Training:
         clips: how many to train on; as many as the data have if None.
         held_out: how many to set thresholds on, and how many to test with.
         data_root: the folder that the data are in; what is in it counts only where it is the user's own making.
+        start: the training whose network this one starts from.
     """
 
     settings: Mapping[str, Any]
@@ -85,6 +86,7 @@ class Training:
     clips: int | None = None
     held_out: int | None = None
     data_root: str | None = None
+    start: Training | None = None
 
     @property
     def key(self) -> str:
@@ -93,6 +95,7 @@ class Training:
         code = [code_version(part) for part in behind]
         content = [dict(self.settings), self.data, self.seed, self.clips, self.held_out, code]
         content += [data_version(self.data, self.data_root)]
+        content += [] if self.start is None else [self.start.key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
     def part(self, name: str) -> list[Clip]:
@@ -132,6 +135,7 @@ def _trained(training: Training) -> EventDetector:
         return EventDetector.load(path)
     checkpoint = path.with_suffix(".checkpoint")
     settings = {**training.settings, "seed": training.seed, "checkpoint": checkpoint, "progress": False}
+    settings["start"] = None if training.start is None else trained_detector(training.start)
     detector = EventDetector(**settings).fit(training.part("train"), training.part("validation"))
     detector.save(path)
     checkpoint.unlink(missing_ok=True)
