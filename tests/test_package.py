@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,16 @@ def test_all_lists_what_is_there(module: str) -> None:
     assert loaded.__all__
     for name in loaded.__all__:
         assert hasattr(loaded, name), name
+
+
+ROOMS = ("opinions", "prediction", "learning", "evaluation", "graphs", "semisup", "events", "experiments", "reports")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_is_in_the_documentation(room: str) -> None:
+    page = (ROOT / "docs" / "api" / f"{room}.md").read_text()
+    loaded = importlib.import_module(f"evidentia.{room}")
+    assert [name for name in loaded.__all__ if not re.search(rf"\b{name}\b", page)] == []
 
 
 def test_citation_and_changelog_have_the_version() -> None:

@@ -51,6 +51,7 @@ from evidentia.events.onnx import OnnxEngine, export_onnx
 from evidentia.events.onset_weights import onset_weights
 from evidentia.events.scoring import DetectorScores
 from evidentia.events.series import load_series, read_series
+from evidentia.events.sound_folder import folder_soundscapes
 from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
 from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
 from evidentia.events.state import FrontEndState, NetworkState
@@ -125,6 +126,7 @@ __all__ = [
     "esc50_soundscapes",
     "event_truth",
     "export_onnx",
+    "folder_soundscapes",
     "load_ava",
     "load_clips",
     "load_esc50",
