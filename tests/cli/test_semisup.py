@@ -193,8 +193,10 @@ def test_any_setting_can_be_given() -> None:
     for wrong in ("clusters", "=3", "", "objective.=3", "nothing.else=3"):
         with pytest.raises(EvidentiaError, match="name=value"):
             given_settings([wrong])
-    with pytest.raises(EvidentiaError, match=r"training\.seed is not to be had: it is an option of its own"):
+    with pytest.raises(EvidentiaError, match=r"training\.seed is given by --first-seed and --seeds"):
         given_settings(["training.seed=3"])
+    with pytest.raises(EvidentiaError, match="training has no setting 'epochs'; choose one of: labeled_batch"):
+        given_settings(["training.epochs=3"])
 
 
 def test_settings_of_objective_training_and_data_are_trained_with_and_recorded(tmp_path: Path) -> None:

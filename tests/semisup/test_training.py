@@ -232,3 +232,12 @@ def test_weights_that_are_not_one_a_sample_are_told() -> None:
 
     with pytest.raises(EvidentiaError, match=r"weigh of Column must give one weight a sample, .*got shape \(10, 1\)"):
         SemiSupervisedClassifier("pi-model", Column(), **QUICK).fit(DATA)
+
+
+def test_weights_that_are_not_finite_are_the_robust_methods() -> None:
+    class Divided(Robust):
+        def weigh(self, pool: Any, update: Any) -> Tensor:
+            return update.weights / 0
+
+    with pytest.raises(EvidentiaError, match="weigh of Divided gave weights that are not finite for 10 of 10 samples"):
+        SemiSupervisedClassifier("pi-model", Divided(), **QUICK).fit(DATA)

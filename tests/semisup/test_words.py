@@ -33,6 +33,8 @@ from evidentia.semisup import (
     Robust,
     SemiSupervisedClassifier,
     WeightRegulariser,
+    as_augmentation,
+    image_augmentation,
     two_moons,
 )
 from evidentia.semisup.augmentation import Change
@@ -226,6 +228,13 @@ def wide(shape: tuple[int, ...]) -> nn.Module:
 wide.__name__ = wide.__qualname__ = "narrow"
 
 
+NOISES = Augmentation(lambda x: x, lambda x: -x)
+
+
+def closing(held: object) -> Augmentation:
+    return Augmentation(lambda x: (held, x)[1])
+
+
 def level_of(level: float) -> Callable[[PoolView], Any]:
     return lambda pool: [level] * len(pool.unlabeled)
 
@@ -262,6 +271,12 @@ OWN: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "functions of a pool": (
         lambda: ByUncertainty(uncertainty=level_of(0.1)),
         lambda: ByUncertainty(uncertainty=level_of(0.2)),
+    ),
+    "functions of ours in closures": (lambda: closing(as_augmentation), lambda: closing(image_augmentation)),
+    "methods of an object in closures": (lambda: closing(NOISES.weak), lambda: closing(NOISES.strong)),
+    "functions inside ours in closures": (
+        lambda: closing(Augmentation(lambda x: x)),
+        lambda: closing(Augmentation(lambda x: -x)),
     ),
     "layers of one's own": (lambda: OwnNetwork(0.1), lambda: OwnNetwork(0.2)),
 }

@@ -31,8 +31,12 @@ from evidentia.semisup.tasks import (
 Row = tuple[str, dict[str, Any]]
 
 _CONSTANTS = {"True": True, "False": False, "None": None}
-_OPTIONS = ("norm", "passes", "updates", "seed", "checkpoint", "log", "progress")
-_TRAINING = [name for name in SemiSupervisedTraining.model_fields if name not in _OPTIONS]
+_OPTIONS = {
+    **{name: f"--{name}" for name in ("norm", "passes", "updates", "checkpoint")},
+    "seed": "--first-seed and --seeds",
+    "log": "--checkpoint, which keeps a log as well",
+}
+_TRAINING = [name for name in SemiSupervisedTraining.model_fields if name not in (*_OPTIONS, "progress")]
 _TRAINING += ["network", "augmentation", "standardise", "device"]
 
 
@@ -97,11 +101,11 @@ def given_settings(given: Sequence[str]) -> dict[str, Any]:
                 f"training.learning_rate=0.001 or data.labels_per_class=5, got {each!r}"
             )
         found[group or "robust"][own] = _value(value)
-    if unknown := [name for name in found["training"] if name not in _TRAINING]:
-        raise EvidentiaError(
-            f"--set training.{unknown[0]} is not to be had: it is an option of its own, or there is none; choose one "
-            f"of: {', '.join(_TRAINING)}"
-        )
+    for name in found["training"]:
+        if name in _OPTIONS:
+            raise EvidentiaError(f"training.{name} is given by {_OPTIONS[name]}")
+        if name not in _TRAINING:
+            raise EvidentiaError(f"training has no setting {name!r}; choose one of: {', '.join(_TRAINING)}")
     options = {f"{group}_options": found[group] for group in ("robust", "objective", "data")}
     return {**options, **found["training"]}
 

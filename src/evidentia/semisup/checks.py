@@ -180,11 +180,16 @@ def check_costs(costs: Tensor, logits: Tensor, objective: Objective, update: int
 
 
 def check_weights(weights: Tensor, samples: int, robust: Robust) -> Tensor:
-    """Require one weight a sample: another shape would be multiplied with the costs all the same."""
+    """Require one finite weight a sample: another shape would be multiplied with the costs all the same."""
     if not isinstance(weights, Tensor) or weights.shape != (samples,):
         given = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
         raise EvidentiaError(
             f"weigh of {type(robust).__name__} must give one weight a sample, shape ({samples},), got {given}"
+        )
+    if wrong := int((~weights.isfinite()).sum()):
+        raise EvidentiaError(
+            f"weigh of {type(robust).__name__} gave weights that are not finite for {wrong} of {samples} samples; look "
+            "at its divisions, roots and logarithms"
         )
     return weights
 
@@ -203,8 +208,8 @@ def loss_error(loss: float, update: int, culprit: Objective | None = None) -> Ev
     """
     if culprit is not None:
         return EvidentiaError(
-            f"the unlabeled part of the loss, by {type(culprit).__name__}, became {loss} in update {update}, and the "
-            "labeled part did not; give it a smaller weight, or look at its costs and at what they are weighed by"
+            f"the unlabeled part of the loss, by {type(culprit).__name__}, became {loss} in update {update} from "
+            "finite costs and weights; give it a smaller weight, or look at its coefficient"
         )
     if update:
         return EvidentiaError(f"the loss became {loss} in update {update}; lower the learning rate")

@@ -11,17 +11,17 @@ from evidentia._support.errors import EvidentiaError
 Scope: TypeAlias = Literal["last", "full"]
 
 
-def as_choice(value: object, name: str) -> bool:
-    """Yes or no, if that is what was said; any text would count as true.
+def as_flag(value: object, name: str) -> bool:
+    """True or False, required to be one: any text, also "false", would count as true.
 
     Args:
-        value: what was said.
+        value: what was given.
         name: of the setting.
 
     Example:
-        >>> as_choice(np.True_, "joint")
+        >>> as_flag(np.True_, "joint")
         True
-        >>> as_choice("false", "joint")
+        >>> as_flag("false", "joint")
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: joint must be True or False, got 'false'
     """

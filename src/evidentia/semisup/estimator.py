@@ -17,7 +17,7 @@ from evidentia.prediction import Prediction
 from evidentia.semisup.arrays import training_data
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation
 from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
-from evidentia.semisup.choices import as_choice
+from evidentia.semisup.choices import as_flag
 from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.fingerprint import fingerprint
 from evidentia.semisup.inputs import InputForm, check_layout
@@ -97,7 +97,7 @@ class SemiSupervisedClassifier:
         self.network = network
         self.augmentation = None if augmentation is None else as_augmentation(augmentation)
         self.device = device
-        self.standardise = as_choice(standardise, "standardise")
+        self.standardise = as_flag(standardise, "standardise")
         self.settings = SemiSupervisedTraining(**settings)
         self.network_: nn.Module
         self.weights_: Tensor

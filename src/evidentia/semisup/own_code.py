@@ -95,8 +95,8 @@ def code_of(part: object, seen: frozenset[int] = frozenset()) -> Iterator[object
         yield digest(part.state_dict().values())
         yield from module_code(part, seen)
     elif is_ours(type(part)):
-        if is_dataclass(part):
-            yield from _inside(list(counted(part).values()), seen)
+        held = counted(part) if is_dataclass(part) else getattr(part, "__dict__", {})
+        yield from _inside(list(held.values()), seen)
     elif _is_own(type(part)) or (type(part).__repr__ is object.__repr__ and hasattr(part, "__dict__")):
         yield from _class_code(type(part), seen)
         yield _value(_attributes(part), seen)
@@ -210,10 +210,9 @@ def _value(value: object, seen: frozenset[int]) -> object:
         return digest([value])
     if hasattr(value, "__array__") and not isinstance(value, type):
         return _array(np.asarray(value), seen)
-    # Functions are known by their code, and the repr of a module names a folder.
-    coded = isinstance(value, FunctionType | MethodType)
-    name = [value.__name__] if isinstance(value, ModuleType) else [] if coded else [shown(value)]
-    return [type(value).__qualname__, *name, *code_of(value, seen)]
+    # The repr of these names an address, an object or a folder; what they do is in their code.
+    name = value.__name__ if isinstance(value, ModuleType | FunctionType | MethodType) else shown(value)
+    return [type(value).__qualname__, name, *code_of(value, seen)]
 
 
 def _entries(values: Any, seen: frozenset[int]) -> list[object]:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import image_augmentation
-from evidentia.semisup.objectives import OBJECTIVES, MeanTeacher, Objective, PseudoLabel
+from evidentia.semisup.objectives import OBJECTIVES, FixMatch, MeanTeacher, Objective, PseudoLabel
 
 Preset: TypeAlias = Literal["quick", "thesis", "author"]
 
@@ -16,9 +16,9 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "author": {"updates": 10_000, "labeled_batch": 64, "unlabeled_batch": 256, "schedule": "step", "average": None},
 }
 # First learning rates of the thesis' table ("Hyperparameter settings used in MNIST experiments"). What the table does
-# not have goes with the most common one.
-_RATES: dict[type[Objective], float] = {MeanTeacher: 4e-4, PseudoLabel: 3e-4}
+# not have goes with the most common one, FixMatch too, which is built on pseudo-labels.
 _USUAL_RATE = 3e-3
+_RATES: dict[type, float] = {MeanTeacher: 4e-4, PseudoLabel: 3e-4, FixMatch: _USUAL_RATE}
 
 # A perturbation that leaves the class as it is depends on the size of samples: the moons are 0.5 apart, digits of 8 x 8
 # pixels have a third of the length of MNIST's, and photographs hardly stand to be changed by more.
@@ -70,7 +70,7 @@ def usual_settings(name: str, objective: str | Objective, preset: Preset = "quic
     settings: dict[str, Any] = {"objective": method}
     if preset != "quick":
         # By class, so that an objective with settings of its own trains as one that is named does.
-        rates = [rate for kind, rate in _RATES.items() if isinstance(method, kind)]
+        rates = [_RATES[kind] for kind in type(method).__mro__ if kind in _RATES]
         settings["learning_rate"] = rates[0] if rates else _USUAL_RATE
     if name in _NETWORKS:
         settings["network"] = _NETWORKS[name]

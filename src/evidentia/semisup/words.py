@@ -38,12 +38,8 @@ def words(part: object) -> str:
         >>> words(Augmentation(lambda x: x)) == words(Augmentation(lambda x: -x))
         False
     """
-    if isinstance(part, Augmentation):
-        code = [line for change in part.changes for line in code_of(change)]
-        code += [] if is_ours(type(part)) else [*code_of(part)]
-    else:
-        # The state of a network is known by a hash of its own.
-        code = [*(module_code(part) if isinstance(part, nn.Module) else code_of(part))]
+    # The state of a network is known by a hash of its own.
+    code = [*(module_code(part) if isinstance(part, nn.Module) else code_of(part))]
     text = shown(part)
     return f"{text} {hashlib.sha256(repr(code).encode()).hexdigest()}" if code else text
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from evidentia.learning import frozen_statistics
-from evidentia.semisup.choices import Scope, as_choice, check_scope
+from evidentia.semisup.choices import Scope, as_flag, check_scope
 from evidentia.semisup.clusters import kmeans
 from evidentia.semisup.features import pool_features
 from evidentia.semisup.hypergradient import (
@@ -88,7 +88,7 @@ class ByGradient(Robust, ABC):
         check_positive(self, "inner_rate")
         check_positive(self, "weight_rate", most=1)
         check_scope(self.scope)
-        self.joint = as_choice(self.joint, "joint")
+        self.joint = as_flag(self.joint, "joint")
         self.regulariser = as_regulariser(self.regulariser)
         self.estimator = as_estimator(self.uncertainty) if self.regulariser.uncertainty else None
 

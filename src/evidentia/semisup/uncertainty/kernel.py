@@ -45,7 +45,6 @@ class KernelEvidence(PoolUncertainty):
     """
 
     bandwidth: float | None = None
-    refresh: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -34,7 +33,6 @@ class EvidentialVacuity(PoolUncertainty):
     """
 
     activation: str = "exp"
-    refresh: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Require a known activation."""
@@ -54,8 +52,6 @@ class Confidence(PoolUncertainty):
     The usual baseline (Hendrycks and Gimpel, ICLR 2017). It is high for what lies between classes, and not for what
     is like none of them: a network may be sure of anything far away.
     """
-
-    refresh: ClassVar[bool] = True
 
     def uncertainty_of(self, pool: PoolView) -> Tensor:
         """By what the network says of every sample."""
