@@ -84,9 +84,9 @@ def test_labels_outside_of_the_features_are_told(video: Path) -> None:
         ({"rate": math.nan}, "rate must be"),
         ({"rate": 5, "start": "900"}, "start must be the second"),
         ({"rate": 5, "start": math.inf}, "start must be the second"),
-        ({"rate": 5, "clip_seconds": math.nan}, "clip_seconds must be at least one vector"),
-        ({"rate": 5, "clip_seconds": "3"}, "clip_seconds must be at least one vector"),
-        ({"rate": 5, "clip_seconds": -3}, "clip_seconds must be at least one vector"),
+        ({"rate": 5, "clip_seconds": math.nan}, "clip_seconds must be a number of seconds of at least one vector"),
+        ({"rate": 5, "clip_seconds": "3"}, "clip_seconds must be a number of seconds of at least one vector"),
+        ({"rate": 5, "clip_seconds": -3}, "clip_seconds must be a number of seconds of at least one vector"),
     ],
 )
 def test_bad_numbers_for_features_are_refused_before_any_file(options: dict[str, Any], message: str) -> None:

@@ -136,11 +136,11 @@ def test_many_streams_take_gaps_as_one_does() -> None:
         (
             [None, None],
             None,
-            r"^stream 0: a gap needs its length, seconds=\[...\] with one for each stream, .*got None",
+            "^stream 0: a gap, None in place of samples, needs its length in seconds=, at least 0, got None",
         ),
         ([None, series(5)], [0.5, 0.5], "^stream 1: .*give it with None in place of samples"),
         ([None, series(5)], [0.5], "for each of 2 streams, got 1"),
-        ([series(5), None], [None, -1.0], "^stream 1: .* of at least 0, got -1"),
+        ([series(5), None], [None, -1.0], "^stream 1: .* at least 0, got -1"),
         ([None, None], 3.0, "seconds must be a list .* for each of 2 streams, got 3.0"),
     ],
 )

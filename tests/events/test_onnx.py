@@ -118,7 +118,7 @@ def test_what_the_exporter_refuses_is_told_in_a_sentence(detector: Make) -> None
     det = detector("temporal", series=True)
     det = EventDetector.assemble(det.network_, det.labels_, det.inputs_, Unknown(), det.warning_)
     assert det.stream() is not None
-    with pytest.raises(EvidentiaError, match=r"cannot put .* into ONNX \(\w+\); use the engine 'torch'") as refused:
+    with pytest.raises(EvidentiaError, match=r"and its heads into ONNX \(\w+\); .*the engine 'torch'") as refused:
         det.stream(engine="onnx")
     assert refused.value.__cause__ is not None
 

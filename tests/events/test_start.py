@@ -111,7 +111,7 @@ def test_series_must_have_the_rate_and_the_channels_of_the_start() -> None:
     start = EventDetector("temporal", **TINY).fit(series(columns=("level", "flow")))
     for clips, message in (
         (series(20.0), "takes 10 samples a second, and these clips have 20"),
-        (series(channels=3), "series of 2, and these clips are series of 3"),
+        (series(channels=3), "series of 2 channels, and these clips are series of 3"),
         (series(columns=("flow", "level")), "has the channels level, flow, and these clips have flow, level"),
     ):
         with pytest.raises(EvidentiaError, match=message):

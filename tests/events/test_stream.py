@@ -299,11 +299,11 @@ def test_bad_chunks_are_refused_and_change_nothing(det: EventDetector, sound: Te
             stream.push(chunk)
     with pytest.raises(EvidentiaError, match=r"16000 samples a second, got 44100"):
         stream.push(sound, rate=44_100)
-    with pytest.raises(EvidentiaError, match="a gap needs its length"):
+    with pytest.raises(EvidentiaError, match=r"a gap, .*needs its length in seconds="):
         stream.push(None)
     with pytest.raises(EvidentiaError, match="16000 samples a second, got 'a'"):
         stream.push(sound, rate="a")  # type: ignore[arg-type]
-    with pytest.raises(EvidentiaError, match=r"a gap needs its length.*got '3'"):
+    with pytest.raises(EvidentiaError, match=r"needs its length in seconds=, at least 0, got '3'"):
         stream.push(None, seconds="3")  # type: ignore[arg-type]
     with pytest.raises(EvidentiaError, match="longest_gap must be at least 0 seconds, got '1'"):
         det.stream(longest_gap="1")  # type: ignore[arg-type]

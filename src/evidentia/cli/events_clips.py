@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import typer
@@ -41,13 +40,13 @@ def read_clips(
         time_column: the name of that column; else it is named time.
     """
     path = Path(data)
-    if data in DATASETS or not path.exists():
-        if data not in DATASETS:
-            raise EvidentiaError(
-                f"there is no data set of events named {data!r}, and no such file; choose one of: "
-                f"{', '.join(DATASETS)}, or give a tsv file of events, a CSV file of a series, or a folder"
-            )
+    if data in DATASETS:
         return load_clips(data, part, count=count, seed=seed, data_root=data_root)
+    if not path.exists():
+        raise EvidentiaError(
+            f"there is no data set of events named {data!r}, and no such file; choose one of: {', '.join(DATASETS)}, "
+            "or give a tsv file of events, a CSV file of a series, or a folder"
+        )
     if is_series(data):
         with told_as_options():
             return load_series(path, rate=series_rate, time=time_column or TIME, limit=count)
@@ -75,16 +74,16 @@ def has_parts(data: str) -> bool:
 def is_series(data: str) -> bool:
     """Whether data are features of AVA's videos, a CSV file, or a folder with some and no tsv file."""
     path = Path(data)
-    if data in DATASETS or not path.is_dir():
-        return data.startswith("ava-") if data in DATASETS else path.suffix.lower() == ".csv"
+    if data in DATASETS:
+        return data.startswith("ava-")
+    if not path.is_dir():
+        return path.suffix.lower() == ".csv"
     return any(path.glob("*.csv")) and not any(path.glob("*.tsv"))
 
 
 def _mixed(folder: Path, part: str, count: int | None, seed: int, rate: int) -> list[Clip]:
     """Clips from a folder of sounds; what there is to say of it is said once, with the part to train on."""
-    with warnings.catch_warnings() if part == "validation" else told_as_options():
-        if part == "validation":
-            warnings.simplefilter("ignore")
+    with told_as_options(quiet=part == "validation"):
         clips = folder_soundscapes(folder, part, count, seed, rate=rate)
     if part == "test":
         typer.echo(

@@ -39,8 +39,8 @@ class Piece(NamedTuple):
 
 
 @contextmanager
-def told_as_options() -> Iterator[None]:
-    """Let errors of files name the options of the command, and tell warnings in a sentence."""
+def told_as_options(quiet: bool = False) -> Iterator[None]:
+    """Let errors of files name the options of the command, and tell warnings in a sentence, unless it is quiet."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -48,7 +48,7 @@ def told_as_options() -> Iterator[None]:
         except EvidentiaError as error:
             raise type(error)(_as_options(str(error))) from error
         finally:
-            for each in caught:
+            for each in [] if quiet else caught:
                 typer.echo(f"warning: {_as_options(str(each.message))}", err=True)
 
 

@@ -1,16 +1,15 @@
 """Early events: call a multi-label event on a live stream, early and reliably (thesis chapter 4)."""
 
 from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
-from evidentia.events.audio_blocks import audio_blocks
 from evidentia.events.audio_files import read_audio
 from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.ava import load_ava, read_ava, read_ava_actions
 from evidentia.events.ava_folder import ava_clips
+from evidentia.events.blocks import audio_blocks
 from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
 from evidentia.events.clips import ANY, SEGMENT, Clip, Event, clip_labels, event_truth
 from evidentia.events.data import load_clips
 from evidentia.events.detections import Detection
-from evidentia.events.dropout_samples import dropout_samples
 from evidentia.events.estimator import EventDetector
 from evidentia.events.evidence import beta_parameters, segment_loss
 from evidentia.events.fitting import SegmentBeta, Tuning
@@ -47,8 +46,9 @@ from evidentia.events.models import (
     TemporalNetwork,
     make_network,
 )
+from evidentia.events.monte_carlo_dropout import dropout_samples
 from evidentia.events.onnx import OnnxEngine, export_onnx
-from evidentia.events.onset_weights import onset_weights
+from evidentia.events.onsets import onset_weights
 from evidentia.events.scoring import DetectorScores
 from evidentia.events.series import load_series, read_series
 from evidentia.events.sound_folder import folder_soundscapes

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.settings import Settings
+from evidentia.events.inputs import Inputs, SoundInputs
 
 
 class Batch(NamedTuple):
@@ -168,3 +169,8 @@ def _uniform(*shape: int, most: float) -> Tensor:
 
 def _taken(values: Tensor, places: Tensor) -> Tensor:
     return values.gather(1, places.unsqueeze(-1).expand(-1, -1, values.shape[2]))
+
+
+def usual_augmentation(inputs: Inputs) -> Augmentation | SeriesAugmentation:
+    """How clips of a kind are changed, if they are to be changed at all."""
+    return Augmentation() if isinstance(inputs, SoundInputs) else SeriesAugmentation()

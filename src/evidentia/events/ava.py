@@ -20,11 +20,11 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.clips import Clip, Event, as_number
-from evidentia.events.tables import read_text, split_rows
+from evidentia.events.tables import read_table
 
 _STEP = 1.0
 # A larger share of what is labelled than this does not lie outside of the features by chance.
-_OUTSIDE = 0.1
+_MOST_OUTSIDE = 0.1
 _Table: TypeAlias = Mapping[str, Sequence[Event]]
 _ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\b(?:label_)?id:\s*(\d+)', re.DOTALL)
 
@@ -51,18 +51,10 @@ def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = Non
     """
     marked: dict[tuple[str, str], set[float]] = defaultdict(set)
     videos: dict[str, list[Event]] = {}
-    rows = [(line, [cell.strip() for cell in row]) for line, row in split_rows(read_text(path), path, ",")]
-    if not rows:
-        raise FileFormatError(
-            f"{path} is empty; each action needs a line with a video id, a time, a box of four numbers, an action id "
-            "and a person id"
-        )
-    for line, row in rows:
+    needed = "a video id, a time, a box of four numbers, an action id and a person id"
+    for line, row in read_table(path, ",", needed=f"each action needs a line with {needed}"):
         if len(row) not in (7, 8) or not row[0]:
-            raise FileFormatError(
-                f"line {line} of {path} must have a video id, a time, a box of four numbers, an action id and a person "
-                f"id, got {len(row)} columns"
-            )
+            raise FileFormatError(f"line {line} of {path} must have {needed}, got {len(row)} columns")
         videos.setdefault(row[0], [])
         try:
             second, action = float(row[1]), int(row[6]) if row[6] else None
@@ -199,7 +191,10 @@ def _check_pace(rate: Any, start: Any, clip_seconds: Any) -> None:
         raise EvidentiaError(f"start must be the second of the video that the first vector is at, got {start!r}")
     # What does not round to one vector is too short, and NaN is no length.
     if clip_seconds is not None and not 0.5 < as_number(clip_seconds) * rate < math.inf:
-        raise EvidentiaError(f"clip_seconds must be at least one vector of {1 / rate:g} s, got {clip_seconds!r}")
+        raise EvidentiaError(
+            f"clip_seconds must be a number of seconds of at least one vector, {1 / rate:g} s, or None, got "
+            f"{clip_seconds!r}"
+        )
 
 
 def _check_covered(clips: Sequence[Clip], table: _Table, start: float, ends: Mapping[str, float]) -> None:
@@ -211,6 +206,8 @@ def _check_covered(clips: Sequence[Clip], table: _Table, start: float, ends: Map
         start: the second at which features begin.
         ends: the second of each video at which they end.
     """
+    if not table:
+        return
     total, outside = 0.0, {}
     for video, events in table.items():
         # A label counts half a step to either side of its second, and only that must be covered.
@@ -220,9 +217,9 @@ def _check_covered(clips: Sequence[Clip], table: _Table, start: float, ends: Map
         total += length
         if lost > 0:
             outside[video] = (lost / length, lost)
-    share = sum(lost for _, lost in outside.values()) / total if total else 0.0
-    none = total > 0 and not any(clip.events for clip in clips)
-    if not none and share <= _OUTSIDE and all(part < 1 for part, _ in outside.values()):
+    share = sum(lost for _, lost in outside.values()) / total
+    no_events = not any(clip.events for clip in clips)
+    if not no_events and share <= _MOST_OUTSIDE and all(part < 1 for part, _ in outside.values()):
         return
     # The video that tells most: of which the largest share is lost, and of those the most.
     video = max(outside or table, key=lambda name: outside.get(name, (0.0, 0.0)))
@@ -231,6 +228,6 @@ def _check_covered(clips: Sequence[Clip], table: _Table, start: float, ends: Map
         f"features of video {video!r} cover seconds {start:g} to {ends[video]:g}, and its labels lie between {first:g} "
         f"and {last:g}; are rate= and start= those of the features?"
     )
-    if none:
+    if no_events:
         raise EvidentiaError(f"no label lies within the features: {told}")
     warnings.warn(f"{share:.0%} of what is labelled lies outside of the features and is lost: {told}", stacklevel=3)

@@ -174,6 +174,15 @@ def _samples(given: TensorLike, name: str) -> Tensor:
     return samples.detach().to(torch.float32)
 
 
+def check_names(labels: Iterable[str]) -> None:
+    """Require that no class has the name of all of them."""
+    if ANY in labels:
+        raise EvidentiaError(
+            f"no class may be named {ANY!r}, which is the label of detections of no class in particular; give the "
+            "class another name"
+        )
+
+
 def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
     """An event from a label, an onset and an offset, cut at the end of its clip; `name` is for messages."""
     try:
@@ -185,11 +194,7 @@ def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
         ) from error
     if not isinstance(label, str) or not label:
         raise EvidentiaError(f"{name}: the label of an event must be a text that is not empty, got {label!r}")
-    if label == ANY:
-        raise EvidentiaError(
-            f"{name}: no class may be named {ANY!r}, which is the label of detections of no class in particular; give "
-            "the class another name"
-        )
+    check_names([label])
     if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + _OVERHANG:
         raise EvidentiaError(
             f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins, at 0 s or "

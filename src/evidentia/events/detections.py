@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
-from evidentia.events.clips import ANY, Event, as_event
+from evidentia.events.clips import ANY, Event, as_event, check_names
 from evidentia.opinions import BinomialOpinion, comultiply
 
 Level: TypeAlias = Literal["warning", "alarm"]
@@ -97,11 +97,7 @@ class Announcer:
         wanted: Sequence[str] | None = None,
         events: Sequence[Event] | None = None,
     ) -> None:
-        if ANY in labels:
-            raise EvidentiaError(
-                f"no class may be named {ANY!r}, which is the label of detections of no class in particular; give the "
-                "class another name"
-            )
+        check_names(labels)
         if wanted is not None and (isinstance(wanted, str) or not set(wanted) <= set(labels)):
             raise EvidentiaError(f"labels must be a list of some of {', '.join(labels)}; got {wanted!r}")
         # A head with one output for several classes speaks of all of them together.

@@ -10,11 +10,12 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
+from evidentia.events.augmentation import usual_augmentation
 from evidentia.events.channels import arranged, named_columns
 from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.detections import Announcer, Detection
-from evidentia.events.first_weights import fit_to, start_from, usual_augmentation
+from evidentia.events.first_weights import fit_to, start_from
 from evidentia.events.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
 from evidentia.events.held_out import warn_missing
@@ -48,8 +49,8 @@ class EventDetector:
             takes the settings' own defaults. Settings that are given go before those of the preset.
         network_settings: further settings of the network, such as `dropout` or `segment`.
         sound: whether clips are sound, in [-1, 1], or a series; if None, those of one channel at 4 kHz or more are.
-        start: a trained detector, or its file, whose network this one starts from; its classes may be others, all else
-            must be the same. With few recordings, one that was trained on many other sounds makes a better start.
+        start: a trained detector, or its file, whose network this one starts from; its classes may be others. With few
+            recordings, one that was trained on many others makes a better start.
         settings: see `evidentia.events.EventTraining` (epochs, batch_size, learning_rate, loss, seed, checkpoint,
             progress, ...), `evidentia.events.Tuning` (false_alarms_per_minute, delay or macro_f1, ...) and
             `evidentia.events.Trigger` (needed, of, refractory): for that trigger thresholds are calibrated, and scores,
@@ -292,8 +293,7 @@ class EventDetector:
         return completed(in_step(arranged(listed(clips, "clips"), self.columns_), self.inputs_), usual)
 
     def _checked(self, clips: Any) -> list[Clip]:
-        found = self._ready(clips)
-        check_levels(found, self.inputs_)
+        check_levels(found := self._ready(clips), self.inputs_)
         return found
 
     def _rule(self, changes: dict[str, Any]) -> Trigger:

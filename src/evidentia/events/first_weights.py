@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.augmentation import Augmentation, SeriesAugmentation
 from evidentia.events.inputs import NEAR_RATE, Inputs, SoundInputs
 from evidentia.events.network import EventNetwork
 from evidentia.events.training import Examples
@@ -42,22 +42,24 @@ def take_over(network: EventNetwork, learnt: EventNetwork) -> None:
         >>> all(taken)
         True
     """
-    left = {*network.of_classes, "standardise"}
-    own, taken = (
-        {name: tensor for name, tensor in each.state_dict().items() if name.partition(".")[0] not in left}
-        for each in (network, learnt)
-    )
-    shapes = [{name: tensor.shape for name, tensor in each.items()} for each in (own, taken)]
-    if type(network) is not type(learnt) or shapes[0] != shapes[1]:
-        described = [
+    own, taken = _body(network), _body(learnt)
+    alike = own.keys() == taken.keys() and all(own[name].shape == taken[name].shape for name in own)
+    if type(network) is not type(learnt) or not alike:
+        theirs, ours = (
             f"{type(each).__name__} of {sum(weight.numel() for weight in each.parameters()):,} weights"
             for each in (learnt, network)
-        ]
+        )
         raise EvidentiaError(
-            f"the detector to start from has a {described[0]}, and this one a {described[1]}: but for the classes they "
-            "must be the same; give the same network, size and network_settings"
+            f"the detector to start from has a {theirs}, and this one a {ours}: but for the classes they must be the "
+            "same; give the same network, size and network_settings"
         )
     network.load_state_dict(taken, strict=False)
+
+
+def _body(network: EventNetwork) -> dict[str, Tensor]:
+    """All weights that are neither of the classes nor of the numbers that come in."""
+    own = {*network.of_classes, "standardise"}
+    return {name: tensor for name, tensor in network.state_dict().items() if name.partition(".")[0] not in own}
 
 
 def start_from(start: EventDetector | None, network: EventNetwork, inputs: Inputs, columns: tuple[str, ...]) -> None:
@@ -73,8 +75,12 @@ def start_from(start: EventDetector | None, network: EventNetwork, inputs: Input
         return
     learnt, theirs = start._trained(), start.inputs_
     if type(theirs) is not type(inputs) or theirs.sample_shape != inputs.sample_shape:
-        had, has = (f"series of {each.sample_shape[0]}" if each.sample_shape else "sound" for each in (theirs, inputs))
-        raise EvidentiaError(f"the detector to start from is for {had}, and these clips are {has}")
+        had, has = (
+            f"series of {each.sample_shape[0]} channels" if each.sample_shape else "sound" for each in (theirs, inputs)
+        )
+        raise EvidentiaError(
+            f"the detector to start from is for {had}, and these clips are {has}; give such clips, or train without it"
+        )
     if not math.isclose(theirs.sample_rate, inputs.sample_rate, rel_tol=NEAR_RATE):
         raise EvidentiaError(
             f"the detector to start from takes {theirs.sample_rate:g} samples a second, and these clips have "
@@ -101,8 +107,3 @@ def fit_to(network: EventNetwork, examples: Examples, inputs: Inputs, *, new: bo
         start_at_base_rates(network, examples)
     if not isinstance(inputs, SoundInputs):
         network.take_units(examples.batch.frames)
-
-
-def usual_augmentation(inputs: Inputs) -> Augmentation | SeriesAugmentation:
-    """How training clips are changed at random, unless nothing is to be changed."""
-    return Augmentation() if isinstance(inputs, SoundInputs) else SeriesAugmentation()

@@ -14,7 +14,7 @@ from evidentia.events.triggers import LONG_AGO
 Tensors = dict[str, Tensor]
 
 _PARTS = ("inputs", "kept", "triggers", "clock")
-# Names of what there is of warnings among the triggers, and of the heads in what is kept.
+# How the entries of warnings begin among the triggers, and which entries of what is kept are the heads'.
 _WARNING = "warning/"
 _EVIDENCE = {"alpha", "beta"}
 

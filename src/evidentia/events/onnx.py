@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from evidentia._support.files import write_atomically
 from evidentia.events.memory import Tensors
 from evidentia.events.network import EventNetwork
 from evidentia.events.pipeline import Engine, Pipeline, Ran
+from evidentia.learning.checkpoint import part_of
 
 if TYPE_CHECKING:
     from evidentia.events.estimator import EventDetector
@@ -35,6 +36,8 @@ class NetworkStep(nn.Module):
         inputs: names of the arguments: frames, begun, and a `cache/NAME` for every cache of the network.
         outputs: names of the results: outputs, and a `kept/NAME` to be given back with the next segment.
     """
+
+    described: ClassVar[str] = "this network"
 
     def __init__(self, network: EventNetwork) -> None:
         super().__init__()
@@ -55,8 +58,7 @@ class NetworkStep(nn.Module):
 
     def following(self, results: Tensors) -> Tensors:
         """The arguments of the next segment that are results of this one."""
-        kept = {name.removeprefix("kept/"): result for name, result in results.items() if name.startswith("kept/")}
-        return {f"cache/{name}": result for name, result in kept.items()}
+        return {f"cache/{name}": result for name, result in part_of(results, "kept").items()}
 
     def misjudged(self, results: Tensors) -> int:
         """How many decisions among the results are not what PyTorch makes of the others; a network makes none."""
@@ -76,6 +78,8 @@ class PipelineStep(NetworkStep):
         kept: names of what `Pipeline.start` gives, in the order of the arguments.
         decided: names of the results that are calls.
     """
+
+    described: ClassVar[str] = "this network and its heads"
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.network)
@@ -210,8 +214,8 @@ def onnx_bytes(step: NetworkStep) -> bytes:
         # Its errors have no class in common.
         except Exception as error:
             raise EvidentiaError(
-                f"PyTorch's exporter cannot put this network and its heads into ONNX ({type(error).__name__}); use the "
-                "engine 'torch'"
+                f"PyTorch's exporter cannot put {step.described} into ONNX ({type(error).__name__}); stay with "
+                "PyTorch, for streams by the engine 'torch'"
             ) from error
     if exported is None:
         raise EvidentiaError("PyTorch's exporter gave no model")

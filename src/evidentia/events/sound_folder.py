@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,13 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.events.audio_files import EXTENSIONS
 from evidentia.events.clips import Clip
 from evidentia.events.sounds import Sound, load_sounds
-from evidentia.events.soundscapes import audible, mix_soundscapes
+from evidentia.events.soundscapes import audible, mix_soundscapes, part_seed
 
 FOLDER_CLIPS = {"train": 1000, "validation": 250, "test": 250}
 """How many clips each part has that is mixed from a folder of sounds."""
 
-_SHARE = 5
+# One of so many sounds of a class is held out.
+_ONE_IN = 5
 
 
 def is_sound_folder(path: str | os.PathLike[str]) -> bool:
@@ -52,12 +54,10 @@ def folder_soundscapes(
         raise EvidentiaError(f"there is no part named {part!r}; choose one of: {', '.join(FOLDER_CLIPS)}")
     sounds = load_sounds(folder, rate=rate)
     if part != "test":
-        sounds = part_sounds(sounds, seed)[part == "validation"]
-    # Another seed for each part, lest their events lie at the same places.
-    own = len(FOLDER_CLIPS) * seed + list(FOLDER_CLIPS).index(part)
-    return mix_soundscapes(
-        sounds, FOLDER_CLIPS[part] if count is None else count, own, name=f"{Path(folder).resolve().name}-{part}"
-    )
+        kept, held = part_sounds(sounds, seed)
+        sounds = held if part == "validation" else kept
+    number, name = FOLDER_CLIPS[part] if count is None else count, f"{Path(folder).resolve().name}-{part}"
+    return mix_soundscapes(sounds, number, part_seed(seed, part, FOLDER_CLIPS), name=name)
 
 
 def part_sounds(sounds: Sequence[Sound], seed: int = 0) -> tuple[list[Sound], list[Sound]]:
@@ -84,17 +84,19 @@ def part_sounds(sounds: Sequence[Sound], seed: int = 0) -> tuple[list[Sound], li
     labels = [{sound.label for sound in group} for group in groups]
     classes = sorted({sound.label for sound in sounds})
     left = {label: sum(label in having for having in labels) for label in classes}
-    wanted = {label: max(1, round(count / _SHARE)) for label, count in left.items()}
+    wanted = {label: max(1, round(count / _ONE_IN)) for label, count in left.items()}
     held: set[int] = set()
     # The rarest first, for which there is least to choose from.
     for label in sorted(classes, key=lambda label: (left[label], label)):
-        for n in order:
-            enough = sum(label in labels[each] for each in held) >= wanted[label]
-            if not enough and n not in held and label in labels[n] and all(left[each] > 1 for each in labels[n]):
-                held.add(n)
-                for each in labels[n]:
-                    left[each] -= 1
-        if not any(label in labels[n] for n in held):
+        own = [n for n in order if label in labels[n]]
+        lacking = max(0, wanted[label] - sum(n in held for n in own))
+        # Looked at one by one, as each that is held leaves less of the classes that it has.
+        free = (n for n in own if n not in held and all(left[each] > 1 for each in labels[n]))
+        for n in islice(free, lacking):
+            held.add(n)
+            for each in labels[n]:
+                left[each] -= 1
+        if held.isdisjoint(own):
             raise EvidentiaError(
                 f"class {label!r} needs at least two sounds of its own that can be heard, one to train on and one to "
                 "calibrate on, and better ten or more; add some, or leave its folder out"

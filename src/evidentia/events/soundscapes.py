@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,14 @@ def esc50_soundscapes(
     if subset == ESC50_ALL:
         sounds = [sound for sound in sounds if sound.label not in ESC50_BACKGROUND]
     background = load_esc50(root, ESC50_BACKGROUND, folds)
-    # Another seed for each part, lest their events lie at the same places.
-    own = len(ESC50_SPLITS) * seed + list(ESC50_SPLITS).index(part)
-    return mix_soundscapes(
-        sounds, usual if count is None else count, own, background=background, name=f"{subset}-{part}"
-    )
+    number, own = usual if count is None else count, part_seed(seed, part, ESC50_SPLITS)
+    return mix_soundscapes(sounds, number, own, background=background, name=f"{subset}-{part}")
+
+
+def part_seed(seed: int, part: str, parts: Iterable[str]) -> int:
+    """Another seed for each part, lest their events lie at the same places."""
+    names = list(parts)
+    return len(names) * seed + names.index(part)
 
 
 def audible(sound: Sound) -> list[npt.NDArray[np.float32]]:

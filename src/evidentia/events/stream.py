@@ -88,7 +88,7 @@ class DetectorStream:
         """
         if rate is not None:
             self._check_rate(rate)
-        return _run([self], [self._next(samples, seconds, "push(None, seconds=...)")])[0]
+        return _run([self], [self._next(samples, seconds)])[0]
 
     @property
     def time(self) -> float:
@@ -141,18 +141,20 @@ class DetectorStream:
                 "clips of its rate"
             )
 
-    def _next(self, samples: Any, seconds: float | None, way: str) -> tuple[Place, int]:
+    def _next(self, samples: Any, seconds: float | None) -> tuple[Place, int]:
         """Where the stream is with more samples waiting, and how many are missing after them, beyond `longest_gap`."""
         if samples is None:
-            return self._after_gap(seconds, way)
+            return self._after_gap(seconds)
         if seconds is not None:
             raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
         new = self.runner.inputs.as_samples(samples)
         return self._place.with_more(new)._replace(gap=0 if len(new) else self._place.gap), 0
 
-    def _after_gap(self, seconds: float | None, way: str) -> tuple[Place, int]:
+    def _after_gap(self, seconds: float | None) -> tuple[Place, int]:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:
-            raise EvidentiaError(f"a gap needs its length, {way}, of at least 0, got {seconds!r}")
+            raise EvidentiaError(
+                f"a gap, None in place of samples, needs its length in seconds=, at least 0, got {seconds!r}"
+            )
         place, inputs = self._place, self.runner.inputs
         # Many short gaps are as long as a long one: what is rounded off comes back with the next.
         exact = seconds * inputs.sample_rate + place.owed
@@ -176,7 +178,10 @@ class DetectorStream:
         return place._replace(memory=memory, row=0, waiting=np.repeat(cleaned[0, -1:].numpy(), rest, axis=0))
 
     def _cleaned(self, place: Place) -> Tensor:
-        """The segment that a stream is in, shape `(1, step, ...)`, as if no more samples came; its last one is none."""
+        """The unfinished segment, shape `(1, step, ...)`: what has not come is as if it were missing.
+
+        So its last sample is what a gap is filled with.
+        """
         inputs = self.runner.inputs
         block = torch.full((1, inputs.step, *inputs.sample_shape), torch.nan)
         block[0, : len(place.waiting)] = torch.from_numpy(place.waiting)
@@ -217,7 +222,7 @@ def push_many(
     places: list[tuple[Place, int]] = []
     try:
         for stream, chunk, gap in zip(streams, chunks, gaps, strict=True):
-            places.append(stream._next(chunk, gap, "seconds=[...] with one for each stream"))
+            places.append(stream._next(chunk, gap))
     except EvidentiaError as error:
         if len(streams) == 1:
             raise

@@ -41,11 +41,19 @@ def first_line(path: str | os.PathLike[str]) -> str:
         raise FileFormatError(f"{file} is not a text file in UTF-8 ({error})") from error
 
 
-def read_table(path: str | os.PathLike[str], delimiter: str) -> list[tuple[int, list[str]]]:
-    """The rows of a text table with the number of their line, the header first; empty lines are left out."""
+def read_table(
+    path: str | os.PathLike[str], delimiter: str, needed: str = "it must begin with a line of column names"
+) -> list[tuple[int, list[str]]]:
+    """The rows of a text table with the number of their line, a header with them; empty lines are left out.
+
+    Args:
+        path: the file.
+        delimiter: what is between the cells of a line.
+        needed: what to say of a file without any.
+    """
     found = [(line, [cell.strip() for cell in row]) for line, row in split_rows(read_text(path), path, delimiter)]
     if not found:
-        raise FileFormatError(f"{path} is empty; it must begin with a line of column names")
+        raise FileFormatError(f"{path} is empty; {needed}")
     return found
 
 

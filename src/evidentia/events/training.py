@@ -17,7 +17,7 @@ from evidentia.evaluation import EventTruth
 from evidentia.events.augmentation import Batch
 from evidentia.events.evidence import Activation, Loss, segment_loss
 from evidentia.events.network import EventNetwork
-from evidentia.events.onset_weights import onset_weights
+from evidentia.events.onsets import onset_weights
 from evidentia.learning.checkpoint import Checkpoint, digest
 from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.seeding import seeded

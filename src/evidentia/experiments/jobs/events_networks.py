@@ -27,8 +27,8 @@ from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
 from evidentia.events import Clip, EventDetector, beta_from_probability, make_network
 from evidentia.events.data import data_version, load_clips
-from evidentia.events.dropout_samples import dropout_samples
 from evidentia.events.fitting import prepared
+from evidentia.events.monte_carlo_dropout import dropout_samples
 from evidentia.events.training import train
 from evidentia.experiments.code_version import code_version
 from evidentia.opinions import BinomialOpinion, aleatoric, entropy, epistemic

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evidentia.events import EventDetector, SoundInputs, make_head, make_network
-from evidentia.events.dropout_samples import USUAL_PASSES
+from evidentia.events.monte_carlo_dropout import USUAL_PASSES
 from evidentia.experiments.jobs.events_methods import find_method
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.learning.seeding import seeded
