@@ -173,3 +173,21 @@ def test_a_damaged_store_is_never_used(tmp_path: Path) -> None:
     store.write_bytes(b"SQLite format 3\0 and no more")
     result = runner.invoke(app, ["study", "graph-ood", "--store", str(store)])
     assert "damaged" in str(result.exception)
+
+
+def test_a_table_is_put_together_from_parts(tmp_path: Path) -> None:
+    file, part = tmp_path / "tiny.toml", tmp_path / "part.json"
+    file.write_text(STUDY)
+    first = ["study", str(file), "--store", str(tmp_path / "first.sqlite")]
+    result = runner.invoke(app, [*first, "--only", "method=gcn", "--export", str(part)])
+    assert "2 of 2 jobs" in result.stderr
+    other = ["study", str(file), "--store", str(tmp_path / "other.sqlite"), "--known", str(part)]
+    result = runner.invoke(app, [*other, "--minutes", "0"])
+    assert result.exit_code == 0, result.output
+    assert "2 results taken up" in result.stderr
+    assert "2 left, with which the same command goes on" in " ".join(result.stderr.split())
+    assert "2 of 4 jobs have no result" in result.stdout
+    result = runner.invoke(app, other)
+    assert "2 of 4 jobs" in result.stderr
+    assert runner.invoke(app, [*first, "--only", "gcn"]).exit_code == 2
+    assert "no method=gat" in str(runner.invoke(app, [*first, "--only", "method=gat"]).exception)

@@ -188,6 +188,15 @@ def study(
         "evidentia-results.sqlite"
     ),
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, in place of the preset's.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="AXIS=LABEL", help="Run these cells of the table only.")
+    ] = None,
+    known: Annotated[
+        list[Path] | None, typer.Option(help="Take up results of a table that was exported as .json.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Begin no other job after so many; 0 shows what there is.")
+    ] = None,
     data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
     export: Annotated[
         list[Path] | None, typer.Option(help="Write the table to this file: .md, .csv, .tex or .json.")
@@ -227,6 +236,9 @@ def study(
         exports=export or [],
         report=report,
         pictures=pictures,
+        only=only or [],
+        known=known or [],
+        minutes=minutes,
     )
 
 

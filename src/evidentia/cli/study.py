@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from evidentia.experiments import (
     read_results,
     run_plan,
     study_table,
+    take_up,
 )
 from evidentia.experiments.graph_records import records_table
 from evidentia.experiments.study import PresetName
@@ -59,18 +61,25 @@ def run_study(
     exports: Sequence[Path],
     report: Path | None = None,
     pictures: bool = True,
+    only: Sequence[str] = (),
+    known: Sequence[Path] = (),
+    minutes: float | None = None,
 ) -> None:
     """Run what is missing, print the table and the failures, export the table and write the report."""
     for file in exports:
         check_export(file)
-    plan = plan_study(find_study(name), preset, seeds)
+    plan = plan_study(find_study(name), preset, seeds, _labels(only))
+    tables = [read_results(file) for file in known]
     if report is not None and pictures:
         check_pictures(plan.study, preset)
     used = make_engine(engine, workers, address)
     console, notes = Console(), Console(stderr=True)
     with StudyStore(store_file) as store:
+        for file, exported in zip(known, tables, strict=True):
+            taken = take_up(plan, store, exported)
+            notes.print(f"{taken} results taken up from {file}", style="dim", highlight=False, markup=False)
         try:
-            run = run_plan(plan, store, used, data_root=data_root)
+            run = run_plan(plan, store, used, data_root=data_root, minutes=math.inf if minutes is None else minutes)
         except KeyboardInterrupt:
             done = len(store.results(plan.jobs))
             notes.print(f"stopped: {done} of {len(plan.jobs)} jobs are done; the same command goes on from there")
@@ -85,6 +94,17 @@ def run_study(
         study_report([table], pictures=None if drawn is None else {table.study: drawn}).save(report)
     if run.failures:
         raise typer.Exit(1)
+
+
+def _labels(chosen: Sequence[str]) -> dict[str, list[str]]:
+    """Texts such as `method=gcn` by what stands before the sign."""
+    labels: dict[str, list[str]] = {}
+    for text in chosen:
+        axis, sign, label = text.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"--only takes AXIS=LABEL, such as method=gcn, got {text!r}")
+        labels.setdefault(axis, []).append(label)
+    return labels
 
 
 def show_records(name: str, folder: Path, exports: Sequence[Path], report: Path | None) -> None:
@@ -162,4 +182,5 @@ def _print_run(notes: Console, plan: Plan, run: StudyRun) -> None:
     ]
     parts += [f"{run.retries} workers died"] if run.retries else []
     parts += [f"{len(run.failures)} failed"] if run.failures else []
+    parts += [f"{run.left} left, with which the same command goes on"] if run.left else []
     notes.print(f"{plan.study.name}: {', '.join(parts)}", style="dim", highlight=False)

@@ -2,6 +2,7 @@
 
 from evidentia.experiments.engines import make_engine
 from evidentia.experiments.jobs import JOBS
+from evidentia.experiments.known_results import take_up
 from evidentia.experiments.plan import Plan, plan_study
 from evidentia.experiments.published_figures import PublishedFigure, published, published_figure
 from evidentia.experiments.runner import FailedJob, StudyRun, run_plan
@@ -37,4 +38,5 @@ __all__ = [
     "read_results",
     "run_plan",
     "study_table",
+    "take_up",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from evidentia._support.errors import EvidentiaError
@@ -22,6 +23,7 @@ class Plan:
         seeds: of every cell.
         cells: of the preset.
         code: the version of the job's code.
+        only: by axis, the labels that the cells were chosen by.
 
     Example:
         >>> study = Study(
@@ -37,6 +39,7 @@ class Plan:
     seeds: tuple[int, ...]
     cells: tuple[Cell, ...]
     code: str
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def job(self, cell: Cell, seed: int) -> Job:
         """The job of a cell and a seed."""
@@ -58,7 +61,9 @@ class Plan:
         """What runs it, to be pasted where the study's file is, if it has one; the data sets are where they are."""
         seeds = "" if len(self.seeds) == self.study.preset(self.preset).seeds else f" --seeds {len(self.seeds)}"
         name = self.study.file or self.study.name
-        return f"evidentia study {shlex.quote(name)} --preset {self.preset}{seeds}"
+        chosen = [shlex.quote(f"{axis}={label}") for axis, labels in self.only.items() for label in labels]
+        only = "".join(f" --only {each}" for each in chosen)
+        return f"evidentia study {shlex.quote(name)} --preset {self.preset}{seeds}{only}"
 
     def describe(self, job: Job) -> str:
         """A job in words, as its first cell has them."""
@@ -66,21 +71,35 @@ class Plan:
         return ", ".join([*(f"{axis} {label}" for axis, label in cell.labels.items()), f"seed {job.seed}"])
 
 
-def plan_study(study: Study, preset: PresetName = "quick", seeds: int | None = None) -> Plan:
+def plan_study(
+    study: Study,
+    preset: PresetName = "quick",
+    seeds: int | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+) -> Plan:
     """Say what is to be run, and see that it can be.
 
     Args:
         study: what is run.
         preset: "quick" or "full".
         seeds: how many, in place of the preset's.
+        only: by axis, the labels of the cells to run; all where there are none.
 
     Raises:
-        EvidentiaError: if a cell has options that its job does not know.
+        EvidentiaError: if a cell has options that its job does not know, or there is no cell with such labels.
     """
     number = study.preset(preset).seeds if seeds is None else seeds
     if number < 1:
         raise EvidentiaError(f"there must be at least one seed, got {number}")
     study.check_options(preset)
+    only = only or {}
+    cells = study.cells(preset)
+    for axis, labels in only.items():
+        known = dict.fromkeys(cell.labels[axis] for cell in cells) if axis in study.axes else {}
+        if others := [label for label in labels if label not in known]:
+            there = f"{axis}: {', '.join(known)}" if known else f"the axes {', '.join(study.axes) or 'none'}"
+            raise EvidentiaError(f"the study {study.name} ({preset}) has no {axis}={others[0]}; it has {there}")
+        cells = [cell for cell in cells if cell.labels[axis] in labels]
     code = code_version(study.function, None if study.source is None else study.source.text)
     chosen = tuple(range(study.first_seed, study.first_seed + number))
-    return Plan(study, preset, chosen, tuple(study.cells(preset)), code)
+    return Plan(study, preset, chosen, tuple(cells), code, only)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from pathlib import Path
 
+from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
 from evidentia.experiments.engines import Engine, InProcess
 from evidentia.experiments.job import Job, Outcome
@@ -41,6 +43,7 @@ class StudyRun:
         retries: how often a worker died and a job was tried again.
         failures: those that failed.
         seconds: wall time.
+        left: how many were not begun, because the time was up.
     """
 
     jobs: int
@@ -50,6 +53,7 @@ class StudyRun:
     retries: int
     failures: tuple[FailedJob, ...]
     seconds: float
+    left: int = 0
 
 
 def run_plan(
@@ -59,6 +63,7 @@ def run_plan(
     *,
     data_root: str | Path | None = None,
     retries: int = RETRIES,
+    minutes: float = math.inf,
     progress: bool = True,
 ) -> StudyRun:
     """Do all jobs of a plan that the store has no result of.
@@ -72,6 +77,7 @@ def run_plan(
         engine: where jobs run; by default in this process.
         data_root: a folder with the data sets.
         retries: how often a job is tried again if its worker dies.
+        minutes: after so many no other job is begun; those that run are waited for.
         progress: whether a bar shows how far it is.
 
     Raises:
@@ -88,14 +94,20 @@ def run_plan(
         >>> (first.now, first.earlier), (again.now, again.earlier)
         ((2, 0), (0, 2))
     """
+    if not minutes >= 0:
+        raise EvidentiaError(f"minutes must be at least 0, got {minutes}")
     with engine or InProcess() as used:
-        return _Run(plan, store, used, None if data_root is None else str(data_root), retries).run(progress)
+        return _Run(plan, store, used, None if data_root is None else str(data_root), retries, minutes).run(progress)
 
 
 class _Run:
-    def __init__(self, plan: Plan, store: StudyStore, engine: Engine, data_root: str | None, retries: int) -> None:
+    def __init__(
+        self, plan: Plan, store: StudyStore, engine: Engine, data_root: str | None, retries: int, minutes: float
+    ) -> None:
         self.plan, self.store, self.engine = plan, store, engine
         self.data_root, self.retries = data_root, retries
+        self.started = time.monotonic()
+        self.until = self.started + 60 * minutes
         self.waiting: deque[str] = deque()
         # Jobs that other runners have.
         self.held: list[str] = []
@@ -103,19 +115,18 @@ class _Run:
         self.done_here: set[str] = set()
 
     def run(self, progress: bool) -> StudyRun:
-        started = time.monotonic()
         jobs, store = self.plan.jobs, self.store
         store.add(jobs.values())
         store.forgive(jobs)
         states = store.states(jobs)
         self.waiting.extend(key for key in jobs if states[key] != "done")
         earlier = len(jobs) - len(self.waiting)
-        if self.waiting:
+        if self._begins:
             self._check_data()
         title = f"{self.plan.study.name} ({self.plan.preset})"
         with progress_bar(title, len(jobs), done=earlier, shown=progress, stays=True) as advance, store.keep_alive():
             try:
-                while self.waiting or self.held or self.engine.running:
+                while self._begins or self.engine.running:
                     self._step()
                     ended = Counter(store.states(jobs).values())
                     figures = f"{ended['failed']} failed" if ended["failed"] else ""
@@ -125,12 +136,18 @@ class _Run:
                 with contextlib.suppress(Exception):
                     store.release()
         failures = store.failures(jobs)
-        elsewhere = len(jobs) - earlier - len(self.done_here) - len(failures)
+        done = len(store.results(jobs))
         return StudyRun(
-            *(len(jobs), earlier, len(self.done_here), elsewhere, self.deaths.total()),
+            *(len(jobs), earlier, len(self.done_here), done - earlier - len(self.done_here), self.deaths.total()),
             failures=tuple(FailedJob(self.plan.describe(jobs[key]), jobs[key], text) for key, text in failures.items()),
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - self.started,
+            left=len(jobs) - done - len(failures),
         )
+
+    @property
+    def _begins(self) -> bool:
+        """Whether another job is to be begun."""
+        return bool(self.waiting or self.held) and time.monotonic() < self.until
 
     def _check_data(self) -> None:
         """One error before any job, where each would have the same; a cluster elsewhere has its own data."""
@@ -140,7 +157,7 @@ class _Run:
 
     def _step(self) -> None:
         """Begin what there is room for, then wait for something to end."""
-        while self.waiting and self.engine.has_room:
+        while self.waiting and self._begins and self.engine.has_room:
             key = self.waiting.popleft()
             if self.store.claim(key):
                 self._submit(key)

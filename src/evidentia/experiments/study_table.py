@@ -15,6 +15,9 @@ from evidentia.experiments.store import StoredResult, StudyStore
 from evidentia.experiments.study import Cell, Study
 from evidentia.experiments.study_row import PairedTest, TableRow, paired_tests, study_row
 
+CODE = "code"
+"""The name, among those of an environment, of the code that a result comes from, where that is not the plan's."""
+
 
 @dataclass(frozen=True)
 class CellRuns:
@@ -45,7 +48,7 @@ class StudyTable:
         seeds: those of the plan.
         commands: what gives these results.
         version: of evidentia.
-        code: the version of the job's code; None where it was not noted.
+        code: the version of the job's code, or versions, where results were taken up; None where it was not noted.
         jobs: how many there are.
         done: how many of them have a result.
         cells: those with a result.
@@ -102,6 +105,7 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
     study, results = plan.study, store.results(plan.jobs)
     found = [(cell, _by_seed(plan, results, cell)) for cell in plan.cells]
     costs = list(results.values())
+    machines = [{name: text for name, text in cost.environment.items() if name != CODE} for cost in costs]
     rows, further = table_rows(
         study, ((cell, {seed: result.metrics for seed, result in runs.items()}) for cell, runs in found)
     )
@@ -115,7 +119,7 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
         seeds=plan.seeds,
         commands=(plan.command,),
         version=__version__,
-        code=plan.code,
+        code=", ".join(dict.fromkeys(cost.environment.get(CODE, plan.code) for cost in costs)) or plan.code,
         jobs=len(plan.jobs),
         done=len(results),
         cells=tuple(
@@ -126,7 +130,7 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
         rows=rows,
         further=further,
         tests=tuple(paired_tests(study, rows)),
-        environments=tuple(json.loads(text) for text in sorted({json.dumps(dict(cost.environment)) for cost in costs})),
+        environments=tuple(json.loads(text) for text in sorted({json.dumps(machine) for machine in machines})),
         seconds=sum(cost.seconds for cost in costs),
         cpu_seconds=sum(cost.cpu_seconds for cost in costs),
         peak_memory_bytes=max((cost.peak_memory_bytes for cost in costs), default=0),
