@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 TINY: dict[str, Any] = {"data": "synthetic", "clips": 4, "held_out": 3, "epochs": 1}
-NAMES = ("events-audio", "events-video", "events-ablation", "events-threshold", "events-window", "events-inference")
+NAMES = tuple(f"events-{part}" for part in ("audio", "delay", "video", "ablation", "threshold", "window", "inference"))
 
 
 @pytest.fixture
@@ -85,6 +85,15 @@ def test_a_target_of_delay_that_one_network_meets_and_the_other_does_not(outputs
     assert found["at_delay"]["delay"] <= events.DELAY
     assert found["at_delay"]["gain"] > 0.1
     assert found["at_delay"]["met"] == 1.0
+
+
+def test_the_limit_of_delay_is_the_configurations(outputs: Callable[[int], None]) -> None:
+    outputs(3)
+    job = {"data": "synthetic", "method": "mtenn-phase1"}
+    short, long = (events_job({**job, "delay_limit": limit}, seed=0)["at_delay"] for limit in (0.3, 0.5))
+    assert short["delay"] <= 0.3
+    assert short["gain"] > 0.1
+    assert long["gain"] == pytest.approx(0)
 
 
 @pytest.mark.parametrize(("rises", "least", "most"), [(True, 0.95, 1.0), (False, 0.0, 0.05)])

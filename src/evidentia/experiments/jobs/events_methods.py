@@ -16,6 +16,7 @@ _FUSED = WINDOWS[1:]
 PRETRAINED_ON = "esc50-all"
 # So that pretraining is no method's alone, a network has it by the usual loss and all methods share it.
 PRETRAINING: Mapping[str, Any] = {"preset": None, "augmentation": True, "loss": "sigmoid"}
+PRETRAINING_SEED = 0
 
 BASELINE = "crnn"
 VIDEO_BASELINE = "acar"
