@@ -28,7 +28,6 @@ from rich.console import Console
 from rich.table import Table
 
 from _measure import best_together
-from evidentia import validation
 from evidentia.events import DetectorStream, EventDetector, LogMel, SoundInputs, make_head, make_network, push_many
 from evidentia.events.models import Size
 from evidentia.events.onnx import NetworkStep, onnx_bytes, session
@@ -140,13 +139,16 @@ def fusion_share(size: Size, engine: EngineName, aim: float, quick: bool) -> Fig
     runner, memory = streams[0].runner, streams[0]._place.memory
     network, begun = runner.pipeline.network, memory.clock["begun"]
     caches = {name: memory.kept[f"network/{name}"] for name in network.start().caches}
-    with torch.inference_mode(), validation(False):
-        frames, _ = runner.inputs.advance(torch.from_numpy(np.stack(chunks)), memory.inputs)
-    alone: Callable[[], Any] = partial(network.advance, frames, begun, caches)
+    frames, _ = runner.inputs.advance(np.stack(chunks), memory.inputs)
     if engine == "onnx":
         runtime = session(onnx_bytes(NetworkStep(network)))
         given = {"frames": frames, "begun": begun, **{f"cache/{name}": cache for name, cache in caches.items()}}
-        alone = partial(runtime.run, None, {part.name: given[part.name].numpy() for part in runtime.get_inputs()})
+        alone: Callable[[], Any] = partial(
+            runtime.run, None, {part.name: given[part.name] for part in runtime.get_inputs()}
+        )
+    else:
+        tensors = {name: torch.from_numpy(cache) for name, cache in caches.items()}
+        alone = partial(network.advance, torch.from_numpy(frames), torch.from_numpy(begun), tensors)
     with torch.inference_mode():
         bare, whole = best_together(
             alone, partial(runner.pipeline.step, frames, begun, memory.kept, runner.engine), repeats=10 if quick else 50

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evidentia import EvidentiaError, validation
 from evidentia.events import LogMel, LogMelStream, front_end, mel_filters
+from evidentia.events.live_log_mel import LiveLogMel
 from evidentia.events.state import FrontEndState
 
 # dB: of rounding, where a matrix product adds in another order.
@@ -123,6 +124,28 @@ def test_sample_by_sample():
         counts.append(parts[-1].shape[1])
     assert [position for position, count in enumerate(counts) if count] == [255, 511, 767, 1023]
     torch.testing.assert_close(torch.cat(parts, dim=1), front(samples))
+
+
+@pytest.mark.parametrize("streams", [1, 3, 40])
+@pytest.mark.parametrize(("window", "hop", "hops"), [(2048, 256, 4), (300, 100, 1), (300, 100, 50), (256, 256, 2)])
+def test_live_frames_are_those_of_the_whole(streams, window, hop, hops):
+    front = LogMel(window=window, hop=hop, mels=40, dtype=torch.float32)
+    live, samples = LiveLogMel(front), sound(streams, 3 * hops * hop, torch.float32)
+    tail, parts = np.zeros((streams, live.overlap), dtype=np.float32), []
+    for piece in samples.split(hops * hop, dim=1):
+        frames, tail = live.advance(piece.numpy(), tail)
+        parts.append(torch.from_numpy(frames))
+    # Two transforms in float32 differ in quiet bands beside loud ones.
+    torch.testing.assert_close(torch.cat(parts, dim=1), front(samples), atol=5e-4, rtol=0)
+    assert np.array_equal(tail, samples[:, samples.shape[1] - live.overlap :].numpy())
+    # What is kept holds neither the caller's samples nor more of them than it needs.
+    assert tail.base is None
+
+
+def test_live_silence_is_the_floor():
+    live = LiveLogMel(LogMel(dtype=torch.float32))
+    frames, _ = live.advance(np.zeros((1, 1024), dtype=np.float32), np.zeros((1, live.overlap), dtype=np.float32))
+    np.testing.assert_allclose(frames, -100.0, rtol=1e-6)
 
 
 def test_long_sounds_are_done_in_blocks(monkeypatch):

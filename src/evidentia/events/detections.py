@@ -77,6 +77,11 @@ class Fired(NamedTuple):
     numbers: npt.NDArray[np.int64]
     """Of the segment, shape `(B,)`."""
 
+    def rows(self) -> list[int]:
+        """The streams in which anything fired; most segments of most streams give nothing, and are told by a count."""
+        levels = [self.alarms] if self.warnings is None else [self.alarms, self.warnings]
+        return sorted({row for level in levels if np.count_nonzero(level) for row in level.nonzero()[0].tolist()})
+
 
 class Announcer:
     """Puts what fired in one stream into detections.

@@ -74,6 +74,9 @@ class LogMel(nn.Module):
         floor: least power of a band; 1e-10 is -100 dB.
         dtype: of window and filters, by default torch's default.
 
+    Attributes:
+        blocks: neighbouring filters, from and to, after the frequencies, from and to, beyond which they are zero.
+
     Example:
         >>> front = LogMel()
         >>> sound = torch.randn(2, 160_000)
@@ -115,7 +118,7 @@ class LogMel(nn.Module):
         # Both follow from the settings: files of weights need not hold them.
         self.register_buffer("window", hann.to(kind), persistent=False)
         self.register_buffer("filters", mel_filters(sample_rate, window, mels, f_min, f_max).to(kind), persistent=False)
-        self._blocks = [_extent(self.filters, first, min(first + 32, mels)) for first in range(0, mels, 32)]
+        self.blocks = [_extent(self.filters, first, min(first + 32, mels)) for first in range(0, mels, 32)]
 
     def forward(self, samples: Tensor) -> Tensor:
         """Causal frames of whole sounds, shape `(..., samples)` to `(..., samples // hop, mels)`."""
@@ -156,19 +159,6 @@ class LogMel(nn.Module):
         count = (joined.shape[1] - self._overlap) // self.hop
         frames = self._frames(joined) if count else joined.new_zeros(len(joined), 0, self.mels)
         return frames, FrontEndState(joined[:, count * self.hop :], state.frames + count).compact()
-
-    def advance(self, samples: Tensor, tail: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames of whole hops and the samples that later ones need: `step` without checks, for hot loops.
-
-        Args:
-            samples: finite, of the dtype of the front end, shape `(B, h * hop)`.
-            tail: the `window - hop` samples before them, zeros where a stream begins.
-
-        Returns:
-            Frames of shape `(B, h, mels)`, and the tail for the next samples.
-        """
-        joined = torch.cat([tail, samples], dim=1)
-        return self._frames(joined), joined[:, -self._overlap :].clone()
 
     def restore(self, tensors: Mapping[str, Tensor]) -> FrontEndState:
         """The state of `to_dict`, checked to be one of this front end."""
@@ -215,7 +205,7 @@ class LogMel(nn.Module):
         if power.shape[:-1].numel() < _MANY:
             return power @ self.filters
         # Almost all of the matrix is zeros: neighbouring filters look at few neighbouring frequencies.
-        parts = [power[..., low:high] @ self.filters[low:high, first:last] for low, high, first, last in self._blocks]
+        parts = [power[..., low:high] @ self.filters[low:high, first:last] for low, high, first, last in self.blocks]
         return torch.cat(parts, dim=-1)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -21,7 +22,10 @@ from evidentia._support.settings import Settings
 from evidentia.events.chunks import Samples, series_samples, sound_samples
 from evidentia.events.clips import Clip
 from evidentia.events.front_end import LogMel
+from evidentia.events.live_log_mel import LiveLogMel
+from evidentia.events.memory import Arrays
 from evidentia.events.missing import hold_last
+from evidentia.events.triggers import Array
 
 NEAR_RATE = 0.01
 """By which share of it the rate of a series may differ from that of the detector."""
@@ -30,11 +34,11 @@ NEAR_RATE = 0.01
 class Cleaned(NamedTuple):
     """A segment of some streams with nothing in it that a network cannot take."""
 
-    block: Tensor
+    block: Samples
     """The samples, shape `(B, n)` or `(B, n, channels)`."""
-    invalid: Tensor | None
+    invalid: Array | None
     """How many of them were NaN or infinite, shape `(B,)`, int64; None if none were."""
-    clipped: Tensor | None
+    clipped: Array | None
     """How many were beyond full scale; None if none were."""
 
 
@@ -68,15 +72,15 @@ class Inputs(Settings, ABC):
         """The frames of a whole clip, `(T, features)`, float32; offline."""
 
     @abstractmethod
-    def start(self, usual: Tensor) -> dict[str, Tensor]:
+    def start(self, usual: Tensor) -> Arrays:
         """What is remembered of one stream that has not begun; `usual` is the mean frame of training, `(features,)`."""
 
     @abstractmethod
-    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+    def clean(self, block: Samples, memory: Arrays) -> Cleaned:
         """A segment of some streams without NaN, infinite or out-of-scale samples."""
 
     @abstractmethod
-    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
         """The frames `(B, segment, features)` of one cleaned segment of B streams, and what to remember of it."""
 
     @abstractmethod
@@ -173,6 +177,11 @@ class SoundInputs(Inputs):
         """The front end, made once for these settings."""
         return _front_end(self.rate, self.mels, self.window, self.frame_hop)
 
+    @property
+    def live_front_end(self) -> LiveLogMel:
+        """The same front end for streams."""
+        return _live_front_end(self.rate, self.mels, self.window, self.frame_hop)
+
     def check_clip(self, clip: Clip) -> None:
         """Require sound of this rate and one channel."""
         if not math.isclose(clip.rate, self.rate, rel_tol=1e-6):
@@ -196,22 +205,22 @@ class SoundInputs(Inputs):
         sound = clip.samples.flatten().clamp(-1, 1)
         return self.front_end.centred(sound) if self.centred else self.front_end(sound)
 
-    def start(self, usual: Tensor) -> dict[str, Tensor]:
+    def start(self, usual: Tensor) -> Arrays:
         """Silence before the stream."""
-        return {"tail": torch.zeros(1, self.window - self.frame_hop)}
+        return {"tail": np.zeros((1, self.window - self.frame_hop), dtype=np.float32)}
 
-    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+    def clean(self, block: Samples, memory: Arrays) -> Cleaned:
         """NaN and infinite samples become 0, samples beyond full scale are limited to it."""
-        # One pass where all is well: a NaN is not at most 1 either.
-        if bool(block.abs().amax() <= 1):
+        # All is well in most segments: a NaN is not at most 1 either.
+        if np.count_nonzero(np.abs(block) <= 1) == block.size:
             return Cleaned(block, None, None)
-        finite = block.isfinite()
-        silenced = torch.where(finite, block, 0)
-        return Cleaned(silenced.clamp(-1, 1), (~finite).sum(1), (silenced.abs() > 1).sum(1))
+        finite = np.isfinite(block)
+        silenced = np.where(finite, block, np.float32(0))
+        return Cleaned(silenced.clip(-1, 1), (~finite).sum(1), (np.abs(silenced) > 1).sum(1))
 
-    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
         """The frames that the segment completes."""
-        frames, tail = self.front_end.advance(block, memory["tail"])
+        frames, tail = self.live_front_end.advance(block, memory["tail"])
         return frames, {"tail": tail}
 
     def as_samples(self, given: Any) -> Samples:
@@ -271,21 +280,22 @@ class SeriesInputs(Inputs):
         self.check_clip(clip)
         return clip.samples.reshape(-1, self.channels)
 
-    def start(self, usual: Tensor) -> dict[str, Tensor]:
+    def start(self, usual: Tensor) -> Arrays:
         """The mean of training stands for numbers that have not come yet."""
-        return {"last": usual.reshape(1, self.channels).clone()}
+        return {"last": usual.reshape(1, self.channels).numpy().copy()}
 
-    def clean(self, block: Tensor, memory: Mapping[str, Tensor]) -> Cleaned:
+    def clean(self, block: Samples, memory: Arrays) -> Cleaned:
         """Numbers that are none hold the channel's last good value."""
-        finite = block.isfinite()
-        if bool(finite.all()):
+        finite = np.isfinite(block)
+        if np.count_nonzero(finite) == finite.size:
             return Cleaned(block, None, None)
-        return Cleaned(hold_last(block, memory["last"]), (~finite).sum((1, 2)), None)
+        held = hold_last(torch.from_numpy(block), torch.from_numpy(memory["last"]))
+        return Cleaned(held.numpy(), (~finite).sum((1, 2)), None)
 
-    def advance(self, block: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
         """The samples are the frames."""
-        # A tensor of its own: how a piece of the caller's memory is aligned can change the last bit of a sum.
-        return block.clone(), {"last": block[:, -1].clone()}
+        # An array of its own: how a piece of the caller's memory is aligned can change the last bit of a sum.
+        return block.copy(), {"last": block[:, -1].copy()}
 
     def as_samples(self, given: Any) -> Samples:
         """Numbers of shape `(n, channels)`, or `(n,)` with one channel."""
@@ -296,3 +306,8 @@ class SeriesInputs(Inputs):
 def _front_end(rate: int, mels: int, window: int, hop: int) -> LogMel:
     with torch.inference_mode(False):
         return LogMel(rate, mels, window, hop, dtype=torch.float32)
+
+
+@lru_cache(maxsize=16)
+def _live_front_end(rate: int, mels: int, window: int, hop: int) -> LiveLogMel:
+    return LiveLogMel(_front_end(rate, mels, window, hop))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.triggers import LONG_AGO
+from evidentia.events.triggers import LONG_AGO, Array
 
-Tensors = dict[str, Tensor]
+Arrays: TypeAlias = dict[str, Array]
 
 _PARTS = ("inputs", "kept", "triggers", "clock")
 # How the entries of warnings begin among the triggers, and which entries of what is kept are the heads'.
@@ -21,7 +21,9 @@ _EVIDENCE = {"alpha", "beta"}
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What is remembered of B streams; every tensor has a row a stream. It is never changed: a step gives a new one.
+    """What is remembered of B streams; every array has a row a stream. It is never changed: a step gives a new one.
+
+    Arrays, and not tensors: a segment of one stream is so little work that wrapping a dozen of them would cost as much.
 
     Attributes:
         inputs: of the front end.
@@ -31,39 +33,34 @@ class Memory:
             begun anew after a gap; `invalid` and `clipped`, how many samples were so far; int64, shape `(B,)`.
     """
 
-    inputs: Tensors
-    kept: Tensors
-    triggers: Tensors
-    clock: Tensors
+    inputs: Arrays
+    kept: Arrays
+    triggers: Arrays
+    clock: Arrays
 
     @property
     def batch(self) -> int:
         """The number of streams."""
         return len(self.clock["segment"])
 
-    def to_dict(self) -> Tensors:
-        """All tensors by name."""
-        return {f"{part}/{name}": tensor for part in _PARTS for name, tensor in getattr(self, part).items()}
+    def to_dict(self) -> Arrays:
+        """All arrays by name."""
+        return {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
 
     @classmethod
-    def from_dict(cls, tensors: Mapping[str, Tensor]) -> Memory:
+    def from_dict(cls, arrays: Mapping[str, Array]) -> Memory:
         """What `to_dict` was asked of."""
-        parts: dict[str, Tensors] = {part: {} for part in _PARTS}
-        for full, tensor in tensors.items():
+        parts: dict[str, Arrays] = {part: {} for part in _PARTS}
+        for full, array in arrays.items():
             part, _, name = full.partition("/")
             if part not in parts:
                 raise EvidentiaError(f"the state is of another kind of stream: it has no part {full!r}")
-            parts[part][name] = tensor
+            parts[part][name] = array
         return cls(**parts)
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Memory:
-        """With every tensor changed."""
-        return Memory.from_dict({name: change(tensor) for name, tensor in self.to_dict().items()})
-
     def select(self, rows: Sequence[int]) -> Memory:
-        """Of some of the streams, in the order given."""
-        places = torch.tensor(rows)
-        return self.map(lambda tensor: tensor.index_select(0, places))
+        """Of some of the streams, in the order given, with arrays of its own."""
+        return Memory.from_dict({name: array.take(rows, axis=0) for name, array in self.to_dict().items()})
 
     @staticmethod
     def join(memories: Sequence[Memory]) -> Memory:
@@ -71,7 +68,7 @@ class Memory:
         if len(memories) == 1:
             return memories[0]
         parts = [memory.to_dict() for memory in memories]
-        return Memory.from_dict({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+        return Memory.from_dict({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
     def fitted(self, fresh: Memory) -> Memory:
         """With warnings or without them as a fresh memory of the same detector is; the same if both are alike in it.
@@ -82,9 +79,9 @@ class Memory:
         warned, warns = (any(name.startswith(_WARNING) for name in each.triggers) for each in (self, fresh))
         if warned == warns:
             return self
-        triggers = {name: tensor for name, tensor in self.triggers.items() if not name.startswith(_WARNING)}
-        triggers |= {name: tensor for name, tensor in fresh.triggers.items() if name.startswith(_WARNING)}
-        kept = {name: tensor for name, tensor in self.kept.items() if name not in _EVIDENCE}
+        triggers = {name: array for name, array in self.triggers.items() if not name.startswith(_WARNING)}
+        triggers |= {name: array for name, array in fresh.triggers.items() if name.startswith(_WARNING)}
+        kept = {name: array for name, array in self.kept.items() if name not in _EVIDENCE}
         for name in _EVIDENCE & fresh.kept.keys():
             wanted = fresh.kept[name].shape[1]
             given = self.kept.get(name, fresh.kept[name][:, :0])
@@ -94,7 +91,7 @@ class Memory:
                     f"{wanted} segments that are needed {'with' if warns else 'without'} them; go on with "
                     f"warnings={warned}, or begin a new stream"
                 )
-            kept[name] = given[:, given.shape[1] - wanted :].contiguous()
+            kept[name] = given[:, given.shape[1] - wanted :].copy()
         return Memory(self.inputs, kept, triggers, self.clock)
 
     def check_like(self, fresh: Memory) -> None:
@@ -116,13 +113,13 @@ class Memory:
 
     def check_values(self) -> None:
         """Require numbers that a stream can have come to; with others it would go on and detect nothing."""
-        tensors, segment = self.to_dict(), self.clock["segment"]
-        wrong = {name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())}
-        wrong |= {f"clock/{name}" for name, count in self.clock.items() if bool((count < 0).any())}
-        if bool((self.clock["begun"] > segment).any()):
+        segment = self.clock["segment"]
+        wrong = {name for name, array in self.to_dict().items() if not np.isfinite(array).all()}
+        wrong |= {f"clock/{name}" for name, count in self.clock.items() if (count < 0).any()}
+        if (self.clock["begun"] > segment).any():
             wrong.add("clock/begun")
         for name, last in self.triggers.items():
-            if name.endswith("/last") and bool(((last != LONG_AGO) & ((last < 0) | (last >= segment))).any()):
+            if name.endswith("/last") and ((last != LONG_AGO) & ((last < 0) | (last >= segment))).any():
                 wrong.add(f"triggers/{name}")
         if wrong:
             raise EvidentiaError(

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.files import write_atomically
-from evidentia.events.memory import Tensors
+from evidentia.events.memory import Arrays
 from evidentia.events.network import EventNetwork
-from evidentia.events.pipeline import Engine, Pipeline, Ran
+from evidentia.events.pipeline import Engine, Pipeline, Ran, Tensors
+from evidentia.events.triggers import Array
 from evidentia.learning.checkpoint import part_of
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class PipelineStep(NetworkStep):
     def example(self, batch: int) -> tuple[Tensor, ...]:
         """Arguments of streams that have not begun."""
         frames, begun, *_ = super().example(batch)
-        return frames, begun, *self.pipeline.start(batch).values()
+        return frames, begun, *map(torch.from_numpy, self.pipeline.start(batch).values())
 
     def following(self, results: Tensors) -> Tensors:
         """The arguments of the next segment that are results of this one."""
@@ -143,17 +144,18 @@ class OnnxEngine:
         self._given = [(f"cache/{name}", name) for name in step.kept if f"cache/{name}" in used]
         self._caches = [name for name in step.kept if name.startswith("network/")]
 
-    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
+    def run(self, frames: Array, begun: Array, kept: Arrays) -> Ran:
         """One segment."""
-        feed = {given: kept[name].numpy() for given, name in self._given}
-        feed["frames"] = frames.numpy()
+        feed = {given: kept[name] for given, name in self._given}
+        feed["frames"] = frames
         if self._begun:
-            feed["begun"] = begun.numpy()
-        found = [torch.from_numpy(array) for array in self._session.run(self._outputs, feed)]
+            feed["begun"] = begun
+        found = self._session.run(self._outputs, feed)
         calls, (alpha, beta, *caches) = found[: self._decided], found[self._decided :]
         young = self._pipeline.young(begun)
         if young is not None or not calls:
-            calls = self._pipeline.calls(alpha, beta, young)
+            decided = self._pipeline.calls(torch.from_numpy(alpha), torch.from_numpy(beta), young)
+            calls = [called.numpy() for called in decided]
         return Ran(calls, alpha, beta, dict(zip(self._caches, caches, strict=True)))
 
 

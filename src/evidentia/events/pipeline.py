@@ -1,26 +1,33 @@
-"""From the frames of one segment to decisions: network, evidence, fusion heads, as one function of tensors."""
+"""From the frames of one segment to decisions: network, evidence, fusion heads, as one function.
+
+What a stream keeps are arrays. PyTorch sees them as tensors of the same memory; other engines take them as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from evidentia._support.checks import validation
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead
-from evidentia.events.memory import Tensors
+from evidentia.events.memory import Arrays
 from evidentia.events.network import EventNetwork
+from evidentia.events.triggers import Array
 from evidentia.opinions import BinomialOpinion
+
+Tensors: TypeAlias = dict[str, Tensor]
 
 
 class Decision(NamedTuple):
     """What one head makes of a segment of B streams."""
 
-    calls: Tensor
+    calls: Array
     """Bool, shape `(B, K)`, or `(B, 1)` for a head of no class in particular."""
     opinion: Callable[[], BinomialOpinion]
     """Gives the opinions behind them, of shape `(B, 1, K)`; most segments of most streams are never asked."""
@@ -29,20 +36,20 @@ class Decision(NamedTuple):
 class Ran(NamedTuple):
     """What an engine makes of a segment of B streams."""
 
-    calls: Sequence[Tensor]
+    calls: Sequence[Array]
     """Of each head, see `Decision`."""
-    alpha: Tensor
+    alpha: Array
     """Evidence for plus 1 of the segments that the heads look at, the present one last, shape `(B, m, K)`."""
-    beta: Tensor
+    beta: Array
     """The same of the evidence against."""
-    caches: Tensors
+    caches: Arrays
     """What the network's layers keep now, by the names of `Pipeline.start`."""
 
 
 class Engine(Protocol):
     """What runs network and heads: PyTorch, ONNX Runtime, or another."""
 
-    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
+    def run(self, frames: Array, begun: Array, kept: Arrays) -> Ran:
         """One segment of B streams; arguments are as for `Pipeline.step`."""
 
 
@@ -65,19 +72,22 @@ class Pipeline(nn.Module):
         # Streams as old as this have full windows in all heads.
         self._settled = max(head.span - 1 + head.unsettled for head in heads)
 
-    def start(self, batch: int = 1) -> Tensors:
+    def start(self, batch: int = 1) -> Arrays:
         """What is kept of streams that have not begun: the network's caches, and the latest segments for the heads."""
-        kept = {self._caches[name]: cache for name, cache in self.network.start(batch).caches.items()}
-        nothing = torch.ones(batch, self._length, self.network.num_classes)
-        return {**kept, "alpha": nothing, "beta": nothing.clone()} if self._length else kept
+        kept = {self._caches[name]: cache.numpy() for name, cache in self.network.start(batch).caches.items()}
+        nothing = np.ones((batch, self._length, self.network.num_classes), dtype=np.float32)
+        return {**kept, "alpha": nothing, "beta": nothing.copy()} if self._length else kept
 
-    def run(self, frames: Tensor, begun: Tensor, kept: Tensors) -> Ran:
+    @torch.inference_mode()
+    def run(self, frames: Array, begun: Array, kept: Arrays) -> Ran:
         """One segment by PyTorch."""
-        alpha, beta, caches = self.evidence(frames, begun, kept)
-        return Ran(self.calls(alpha, beta, self.young(begun)), alpha, beta, caches)
+        tensors = {name: torch.from_numpy(array) for name, array in kept.items()}
+        alpha, beta, caches = self.evidence(torch.from_numpy(frames), torch.from_numpy(begun), tensors)
+        calls = [called.numpy() for called in self.calls(alpha, beta, self.young(begun))]
+        return Ran(calls, alpha.numpy(), beta.numpy(), {name: cache.numpy() for name, cache in caches.items()})
 
     def evidence(self, frames: Tensor, begun: Tensor, kept: Tensors) -> tuple[Tensor, Tensor, Tensors]:
-        """Alpha, beta and caches of `Ran`."""
+        """Alpha, beta and caches of `Ran`, as tensors: what exporters look at."""
         names = self._caches
         outputs, caches = self.network.advance(frames, begun, {name: kept[full] for name, full in names.items()})
         alpha, beta = beta_parameters(outputs, self.loss, self.activation)
@@ -91,13 +101,13 @@ class Pipeline(nn.Module):
         with validation(False):
             return [head.called(head.score(alpha, beta, seen))[:, 0] for head in self.heads]
 
-    def young(self, begun: Tensor) -> Tensor | None:
-        """How many segments the streams have had, as given; None if the windows of all are full."""
-        return begun if int(begun.min()) < self._settled else None
+    def young(self, begun: Array) -> Tensor | None:
+        """How many segments the streams have had; None if the windows of all are full."""
+        return torch.from_numpy(begun) if min(begun.tolist()) < self._settled else None
 
     def step(
-        self, frames: Tensor, begun: Tensor, kept: Tensors, engine: Engine | None = None
-    ) -> tuple[Tensors, list[Decision]]:
+        self, frames: Array, begun: Array, kept: Arrays, engine: Engine | None = None
+    ) -> tuple[Arrays, list[Decision]]:
         """One segment of B streams.
 
         Args:
@@ -111,11 +121,11 @@ class Pipeline(nn.Module):
         """
         calls, alpha, beta, after = (self if engine is None else engine).run(frames, begun, kept)
         if self._length:
-            after = {**after, "alpha": alpha[:, 1:].contiguous(), "beta": beta[:, 1:].contiguous()}
+            after = {**after, "alpha": alpha[:, 1:], "beta": beta[:, 1:]}
         return after, [
             Decision(called, partial(self._opinion, head, alpha, beta, begun))
             for head, called in zip(self.heads, calls, strict=True)
         ]
 
-    def _opinion(self, head: FusionHead, alpha: Tensor, beta: Tensor, begun: Tensor) -> BinomialOpinion:
-        return head.opinion(alpha, beta, self.young(begun))
+    def _opinion(self, head: FusionHead, alpha: Array, beta: Array, begun: Array) -> BinomialOpinion:
+        return head.opinion(torch.from_numpy(alpha), torch.from_numpy(beta), self.young(begun))

@@ -12,7 +12,7 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.chunks import Samples
 from evidentia.events.inputs import Inputs
-from evidentia.events.memory import Memory, Tensors
+from evidentia.events.memory import Arrays, Memory
 
 
 class Place(NamedTuple):
@@ -38,37 +38,38 @@ class Place(NamedTuple):
         """With more samples waiting."""
         return self._replace(waiting=np.concatenate([self.waiting, new]) if len(self.waiting) else new)
 
-    def to_dict(self) -> Tensors:
+    def to_dict(self) -> dict[str, Tensor]:
         """All of it by name, as tensors of its own."""
-        return {
+        arrays = {
             **self.memory.select([self.row]).to_dict(),
-            "waiting": torch.from_numpy(self.waiting.copy()),
-            "owed": torch.tensor([self.owed], dtype=torch.float64),
-            "gap": torch.tensor([self.gap]),
+            "waiting": self.waiting.copy(),
+            "owed": np.array([self.owed]),
+            "gap": np.array([self.gap], dtype=np.int64),
         }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Tensor], fresh: Memory, inputs: Inputs) -> Place:
+    def from_dict(cls, state: Arrays, fresh: Memory, inputs: Inputs) -> Place:
         """What `to_dict` was asked of, checked to be that of a stream with such a memory and such inputs."""
-        tensors = dict(state)
+        arrays = dict(state)
         # States of before owe nothing, and are in no gap.
-        owed, gap = tensors.pop("owed", torch.zeros(1)), tensors.pop("gap", torch.tensor([0]))
-        waiting = tensors.pop("waiting")
-        memory = Memory.from_dict(tensors).fitted(fresh)
+        owed, gap = arrays.pop("owed", np.zeros(1)), arrays.pop("gap", np.zeros(1, dtype=np.int64))
+        waiting = arrays.pop("waiting")
+        memory = Memory.from_dict(arrays).fitted(fresh)
         memory.check_like(fresh)
         memory.check_values()
         fits = waiting.ndim > 0 and waiting.shape[1:] == inputs.sample_shape and len(waiting) < inputs.step
-        if not fits or waiting.dtype != torch.float32:
-            raise EvidentiaError(f"the state has waiting samples of shape {tuple(waiting.shape)}, which do not fit")
-        if owed.shape != (1,) or not owed.is_floating_point() or not abs(float(owed)) <= 1:
+        if not fits or waiting.dtype != np.float32:
+            raise EvidentiaError(f"the state has waiting samples of shape {waiting.shape}, which do not fit")
+        if owed.shape != (1,) or owed.dtype.kind != "f" or not abs(float(owed[0])) <= 1:
             raise EvidentiaError(f"the state owes {owed.tolist()} samples to gaps, which must be a share of one")
-        place = cls(memory, 0, waiting.numpy(), float(owed))
-        if gap.shape != (1,) or gap.dtype != torch.int64 or not 0 <= int(gap) <= place.position(inputs.step):
+        place = cls(memory, 0, waiting, float(owed[0]))
+        if gap.shape != (1,) or gap.dtype != np.int64 or not 0 <= int(gap[0]) <= place.position(inputs.step):
             raise EvidentiaError(
                 f"the state is in a gap of {gap.tolist()} samples, which must be a whole number, and no more than the "
                 "stream has had"
             )
-        return place._replace(gap=int(gap))
+        return place._replace(gap=int(gap[0]))
 
 
 def together(places: Sequence[Place]) -> Memory:
@@ -86,14 +87,14 @@ def together(places: Sequence[Place]) -> Memory:
     return joined if order == sorted(order) else joined.select(np.argsort(order).tolist())
 
 
-def as_tensors(state: Any) -> Tensors:
-    """Copies of the tensors of a state."""
+def as_arrays(state: Any) -> Arrays:
+    """Copies of the tensors of a state, as arrays."""
     if not isinstance(state, Mapping):
         raise EvidentiaError(
             f"a state is a dictionary of tensors, got {type(state).__name__}; give what state_dict returned"
         )
     try:
-        return {str(name): torch.as_tensor(tensor).detach().clone() for name, tensor in state.items()}
+        return {str(name): torch.as_tensor(tensor).detach().cpu().numpy().copy() for name, tensor in state.items()}
     except (TypeError, ValueError, RuntimeError) as error:
         raise EvidentiaError(
             f"a state is a dictionary of tensors, got one of others: {error}; give what state_dict returned"

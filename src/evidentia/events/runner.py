@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
+from evidentia.events.chunks import Samples
 from evidentia.events.detections import Fired
 from evidentia.events.inputs import Inputs
-from evidentia.events.memory import Memory, Tensors
-from evidentia.events.pipeline import Decision, Engine, Pipeline
+from evidentia.events.memory import Arrays, Memory
+from evidentia.events.pipeline import Engine, Pipeline
 from evidentia.events.triggers import Trigger
 from evidentia.learning.checkpoint import digest
-
-Array = npt.NDArray[np.bool_]
 
 LEVELS = ("alarm", "warning")
 TRIGGER_PARTS = ("recent", "on", "last")
@@ -64,44 +61,35 @@ class Runner:
     def begin(self) -> Memory:
         """The memory of one stream that has not begun."""
         triggers = {
-            f"{level}/{name}": torch.from_numpy(array)
+            f"{level}/{name}": array
             for level, head in zip(LEVELS, self.pipeline.heads, strict=False)
             for name, array in self.trigger.start(head.outputs(len(self.labels))).items()
         }
-        clock = {name: torch.zeros(1, dtype=torch.int64) for name in ("segment", "begun", "invalid", "clipped")}
+        clock = {name: np.zeros(1, dtype=np.int64) for name in ("segment", "begun", "invalid", "clipped")}
         usual = self.pipeline.network.usual_frame()
         return Memory(self.inputs.start(usual), self.pipeline.start(), triggers, clock)
 
-    @torch.inference_mode()
-    def advance(self, block: npt.NDArray[np.float32], memory: Memory) -> tuple[Fired, Memory]:
+    def advance(self, block: Samples, memory: Memory) -> tuple[Fired, Memory]:
         """One segment of B streams, samples of shape `(B, step)` or `(B, step, channels)`."""
-        clock = memory.clock
-        cleaned = self.inputs.clean(torch.from_numpy(block), memory.inputs)
+        clock, seconds = memory.clock, self.inputs.seconds
+        cleaned = self.inputs.clean(block, memory.inputs)
         frames, inputs = self.inputs.advance(cleaned.block, memory.inputs)
-        kept, decisions = self.pipeline.step(frames, clock["begun"], memory.kept, self.engine)
-        numbers, fired = clock["segment"].numpy(), []
-        triggers: Tensors = {}
-        for level, decision in zip(LEVELS, decisions, strict=False):
-            now, after = self._fire(level, decision, memory.triggers, numbers)
-            fired.append(now)
-            triggers |= after
         counts = {"segment": clock["segment"] + 1, "begun": clock["begun"] + 1}
         for name, more in (("invalid", cleaned.invalid), ("clipped", cleaned.clipped)):
             counts[name] = clock[name] if more is None else clock[name] + more
-        alarms = Fired(fired[0], decisions[0].opinion, None, None, numbers)
-        if len(decisions) > 1:
-            alarms = alarms._replace(warnings=fired[1], segment_opinion=decisions[1].opinion)
-        return alarms, Memory(inputs, kept, triggers, counts)
-
-    def _fire(
-        self, level: str, decision: Decision, triggers: Tensors, numbers: npt.NDArray[np.int64]
-    ) -> tuple[Array, Tensors]:
-        names = {name: f"{level}/{name}" for name in TRIGGER_PARTS}
-        before = {name: triggers[full].numpy() for name, full in names.items()}
-        fired, trigger = self.trigger.fire(decision.calls.numpy(), before, numbers, self.inputs.seconds)
-        # What has not changed stays the tensor it was: wrapped anew, it would hold all the wrappers before it.
-        after = {
-            full: triggers[full] if trigger[name] is before[name] else torch.from_numpy(trigger[name])
-            for name, full in names.items()
-        }
-        return fired, after
+        kept, decisions = self.pipeline.step(frames, clock["begun"], memory.kept, self.engine)
+        fired, triggers = [], Arrays()
+        for level, decision in zip(LEVELS, decisions, strict=False):
+            before = {name: memory.triggers[f"{level}/{name}"] for name in TRIGGER_PARTS}
+            now, after = self.trigger.fire(decision.calls, before, clock["segment"], seconds)
+            fired.append(now)
+            triggers |= {f"{level}/{name}": array for name, array in after.items()}
+        warns = len(decisions) > 1
+        news = Fired(
+            fired[0],
+            decisions[0].opinion,
+            fired[1] if warns else None,
+            decisions[1].opinion if warns else None,
+            clock["segment"],
+        )
+        return news, Memory(inputs, kept, triggers, counts)

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia.events.chunks import Samples
 from evidentia.events.clips import Event, as_number
 from evidentia.events.detections import Announcer, Detection
 from evidentia.events.memory import Memory
-from evidentia.events.place import Place, as_tensors, together
+from evidentia.events.place import Place, as_arrays, together
 from evidentia.events.runner import Runner
 
 STATE = "detector stream"
@@ -117,13 +118,13 @@ class DetectorStream:
         Either stream may have warnings or not. Those of a stream that had none before begin anew: it may warn at once
         of what is going on. If they look back further than the state has kept, that is an error.
         """
-        tensors = as_tensors(state)
-        identity = tensors.pop("detector", None)
-        if "waiting" not in tensors or identity is None or identity.dtype != torch.uint8 or identity.ndim != 1:
+        arrays = as_arrays(state)
+        identity = arrays.pop("detector", None)
+        if "waiting" not in arrays or identity is None or identity.dtype != np.uint8 or identity.ndim != 1:
             raise EvidentiaError("this is not the state of a stream; give what state_dict returned")
-        if bytes(identity.tolist()) not in self.runner.identities:
+        if identity.tobytes() not in self.runner.identities:
             raise EvidentiaError("the state is of a stream of another detector; load that detector to go on with it")
-        self._place = Place.from_dict(tensors, self.runner.begin(), self.runner.inputs)
+        self._place = Place.from_dict(arrays, self.runner.begin(), self.runner.inputs)
 
     def save(self, path: str | Path) -> None:
         """Write the state to one file, whole or not at all."""
@@ -162,7 +163,7 @@ class DetectorStream:
         lasted = place.gap + missing
         # A long gap is heard as far as a short one, because while it lasts nobody knows which it is.
         heard = max(0, round(min(self.longest_gap * inputs.sample_rate, lasted)) - place.gap)
-        filled = np.repeat(self._cleaned(place)[0, -1:].numpy(), heard, axis=0)
+        filled = np.repeat(self._cleaned(place)[0, -1:], heard, axis=0)
         return place.with_more(filled)._replace(owed=exact - missing, gap=lasted), missing - heard
 
     def _anew(self, place: Place, missing: int) -> Place:
@@ -170,21 +171,21 @@ class DetectorStream:
         inputs, fresh = self.runner.inputs, self.runner.begin()
         number, rest = divmod(place.position(inputs.step) + missing, inputs.step)
         before, cleaned = place.memory.select([place.row]), self._cleaned(place)
-        last = {name: tensor for name, tensor in before.triggers.items() if name.endswith("/last")}
-        clock = {**before.clock, "segment": torch.tensor([number]), "begun": fresh.clock["begun"]}
+        last = {name: array for name, array in before.triggers.items() if name.endswith("/last")}
+        clock = {**before.clock, "segment": np.array([number], dtype=np.int64), "begun": fresh.clock["begun"]}
         # A series goes on with its last good numbers, sound with silence.
         held = inputs.advance(cleaned, before.inputs)[1] if inputs.sample_shape else fresh.inputs
         memory = Memory(held, fresh.kept, {**fresh.triggers, **last}, clock)
-        return place._replace(memory=memory, row=0, waiting=np.repeat(cleaned[0, -1:].numpy(), rest, axis=0))
+        return place._replace(memory=memory, row=0, waiting=np.repeat(cleaned[0, -1:], rest, axis=0))
 
-    def _cleaned(self, place: Place) -> Tensor:
+    def _cleaned(self, place: Place) -> Samples:
         """The unfinished segment, shape `(1, step, ...)`: what has not come is as if it were missing.
 
         So its last sample is what a gap is filled with.
         """
         inputs = self.runner.inputs
-        block = torch.full((1, inputs.step, *inputs.sample_shape), torch.nan)
-        block[0, : len(place.waiting)] = torch.from_numpy(place.waiting)
+        block = np.full((1, inputs.step, *inputs.sample_shape), np.nan, dtype=np.float32)
+        block[0, : len(place.waiting)] = place.waiting
         return inputs.clean(block, place.memory.select([place.row]).inputs).block
 
 
@@ -243,11 +244,9 @@ def _run(streams: Sequence[DetectorStream], given: Sequence[tuple[Place, int]]) 
         group = [places[number] for number in ready]
         block = np.stack([place.waiting[:step] for place in group]) if len(group) > 1 else group[0].waiting[None, :step]
         fired, memory = runner.advance(block, together(group))
-        for row, number in enumerate(ready):
-            place = places[number]
-            places[number] = place._replace(memory=memory, row=row, waiting=place.waiting[step:])
-        busy = fired.alarms.any(1) if fired.warnings is None else fired.alarms.any(1) | fired.warnings[:, 0]
-        for row in busy.nonzero()[0].tolist():
+        for row, (number, place) in enumerate(zip(ready, group, strict=True)):
+            places[number] = Place(memory, row, place.waiting[step:], place.owed, place.gap)
+        for row in fired.rows():
             found[ready[row]] += streams[ready[row]]._announcer.detections(fired, row)
     for number, (stream, (_, missing)) in enumerate(zip(streams, given, strict=True)):
         if missing:

@@ -85,7 +85,7 @@ class Trigger(Settings):
         else:
             active = calls
         # Most segments of most streams call nothing.
-        if not active.any():
+        if not np.count_nonzero(active):
             return active, {"recent": recent, "on": active, "last": last}
         rest = self.rest(seconds)
         fired = active & ~on & (number[:, None] - last >= rest)
