@@ -29,6 +29,9 @@ from evidentia.experiments.study_table import StudyTable
 Tables = Mapping[str, StudyTable]
 """Tables of studies by preset and name, such as `full/graph-ood`."""
 
+# Seeds below which a figure is no claim.
+_ENOUGH = 5
+
 _MARKED = re.compile(r"(<!-- results: (?P<name>[\w/-]+) -->\n)(?P<old>.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -152,11 +155,26 @@ def digits(tables: Tables) -> str:
     return markdown_table(["", *heads], rows)
 
 
+def early_alarms(tables: Tables) -> str:
+    """For the README: sound events over the delay that is allowed, F1 and false alarms a minute."""
+    table = _table(tables, "full/events-delay")
+    names = {"crnn": "CRNN", "crnn-pretrained": "CRNN, pretrained", "early-pretrained": "evidentia, pretrained"}
+    metrics = ("at_delay.macro_f1", "at_delay.false_alarms_per_minute")
+    rows = []
+    for limit in dict.fromkeys(row.cell.labels["limit"] for row in table.rows):
+        found = [
+            [_row(table, metric, data="domestic", limit=limit, method=name) for metric in metrics] for name in names
+        ]
+        rows.append([limit, *(_f1_and_alarms(*both) for both in found)])
+    return markdown_table(["mean delay at most", *names.values()], rows)
+
+
 PIVOTS: dict[str, Callable[[Tables], str]] = {
     "digits": digits,
     "unknown-classes": unknown_classes,
     "wrong-labels": wrong_labels,
     "dirty-pool": dirty_pool,
+    "early-alarms": early_alarms,
 }
 
 
@@ -165,6 +183,10 @@ def verdicts(table: StudyTable) -> str:
     parts = [
         f"`{table.commands[0]}`" if len(table.commands) == 1 else f"{len(table.commands)} runs of `evidentia graph`"
     ]
+    if table.missing:
+        parts += [
+            f"Not all of it is run yet: {table.done} of {table.jobs} jobs are done; n says how many seeds a row has."
+        ]
     if table.has_published:
         parts += [verdict_sentence(table)]
         axis = table.axes[-1]
@@ -183,7 +205,8 @@ def overview(tables: Tables) -> str:
     rows = []
     for name, table in tables.items():
         found = map(str, verdict_counts(table).values()) if table.has_published else [""] * len(VERDICTS)
-        rows.append([name, table.title, str(len(table.seeds)), *found])
+        part = f" ({table.done} of {table.jobs} jobs)" if table.missing else ""
+        rows.append([name, table.title, f"{len(table.seeds)}{part}", *found])
     machines = dict.fromkeys(_machine(kind) for table in tables.values() for kind in table.environments)
     parts = [markdown_table(["results", "what", "seeds", *VERDICTS], rows)]
     parts += ["Run on: " + "; ".join(machines) + "."] if machines else []
@@ -232,6 +255,14 @@ def _seeds(name: str, ours: TableRow | None, others: Sequence[TableRow | None]) 
 
 def _mean(row: TableRow | None) -> str:
     return "" if row is None else f"{row.mean:.1f}"
+
+
+def _f1_and_alarms(f1: TableRow | None, alarms: TableRow | None) -> str:
+    """With the number of seeds, where they are too few for a claim."""
+    if f1 is None or alarms is None:
+        return "not run"
+    few = f" (n = {f1.n})" if f1.n < _ENOUGH else ""
+    return f"{f1.mean:.3f}, {alarms.mean:.1f} a minute{few}"
 
 
 def _spread(row: TableRow | None) -> str:
