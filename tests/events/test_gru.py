@@ -1,4 +1,4 @@
-"""The GRU for training: PyTorch's own is the oracle, for its outputs and for every gradient."""
+"""The GRU for training and for single steps: PyTorch's own is the oracle, for outputs and for every gradient."""
 
 import pytest
 import torch
@@ -37,3 +37,11 @@ def test_under_autocast_it_is_the_gru_itself() -> None:
     for one, other in zip(found, expected, strict=True):
         assert one.dtype == other.dtype
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_single_step_is_that_of_the_gru(layers: int, dtype: torch.dtype) -> None:
+    gru = nn.GRU(4, 6, num_layers=layers, batch_first=True).to(dtype).eval()
+    x, first = torch.randn(2, 1, 4, dtype=dtype), torch.randn(layers, 2, 6, dtype=dtype)
+    for ours, theirs in zip(run_gru(gru, x, first), gru(x, first), strict=True):
+        torch.testing.assert_close(ours, theirs)

@@ -108,7 +108,7 @@ def delay_of(label: str, segment: int, events: list[Event]) -> float | None:
     labels = ("a", "b")
     announcer = Announcer(labels, 1 if label == "*" else 2, 0.1, events=events)
     calls = np.array([[name == label for name in announcer.names]])
-    half = torch.full((1, 1, 2), 0.5)
+    half = torch.full((1, 2), 0.5)
     opinion = BinomialOpinion(half, half, torch.zeros_like(half), half)
     (found,) = announcer.detections(Fired(calls, lambda: opinion, None, None, np.array([segment])), 0)
     return found.delay

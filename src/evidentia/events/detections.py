@@ -69,7 +69,7 @@ class Fired(NamedTuple):
     alarms: npt.NDArray[np.bool_]
     """Shape `(B, K)`, or `(B, 1)` for a head of no class in particular."""
     opinion: Callable[[], BinomialOpinion]
-    """Gives those behind the alarms, of shape `(B, 1, K)`."""
+    """Gives those behind the alarms, of shape `(B, K)`."""
     warnings: npt.NDArray[np.bool_] | None
     """Shape `(B, 1)`; None without warnings."""
     segment_opinion: Callable[[], BinomialOpinion] | None
@@ -141,5 +141,5 @@ class Announcer:
 def _opinion(opinion: BinomialOpinion, row: int) -> BinomialOpinion:
     """The opinions of one stream; copies, lest a detection that is kept hold the whole batch in memory."""
     fields = (opinion.belief, opinion.disbelief, opinion.vacuity, opinion.base_rate)
-    belief, disbelief, vacuity, base_rate = (field[row, 0].clone() for field in fields)
+    belief, disbelief, vacuity, base_rate = (field[row].clone() for field in fields)
     return BinomialOpinion(belief, disbelief, vacuity, base_rate, validate=False)

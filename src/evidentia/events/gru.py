@@ -16,7 +16,8 @@ from torch.autograd.function import once_differentiable
 def run_gru(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
     """The same as `gru(x, first)`, for a GRU that has `batch_first`, biases and no dropout.
 
-    In evaluation mode, on other devices and under autocast it is that.
+    In evaluation mode, on other devices and under autocast it is that. A single step of a stream goes layer by layer,
+    each layer's new states being its outputs: exporters put many operations between layers that may have more.
 
     Args:
         gru: where the weights are.
@@ -32,6 +33,8 @@ def run_gru(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         >>> torch.allclose(run_gru(gru, x, first)[0], gru(x, first)[0], atol=1e-6)
         True
     """
+    if not gru.training and not gru.bidirectional and x.shape[1] == 1:
+        return _one_step(gru, x, first)
     if not (gru.training and x.is_cpu) or torch.is_autocast_enabled("cpu"):
         outputs, last = gru(x, first)
         return outputs, last
@@ -41,14 +44,27 @@ def run_gru(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
     for layer in range(gru.num_layers):
         parts = []
         for way in ways:
-            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            weight_in, weight, bias_in, bias = (getattr(gru, f"{name}_l{layer}{way}") for name in names)
+            weight_in, weight, bias_in, bias = _weights(gru, layer, way)
             inputs = nn.functional.linear(steps.flip(0) if way else steps, weight_in, bias_in)
             states: Tensor = _Recurrence.apply(inputs, first[len(lasts)], weight, bias)  # type: ignore[no-untyped-call]
             lasts.append(states[-1])
             parts.append(states.flip(0) if way else states)
         steps = torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
     return steps.transpose(0, 1), torch.stack(lasts)
+
+
+def _one_step(gru: nn.GRU, x: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    state, states = x.transpose(0, 1), []
+    for layer in range(gru.num_layers):
+        before = first[layer : layer + 1]
+        _, state = torch.gru(state, before, _weights(gru, layer), True, 1, 0.0, False, False, False)
+        states.append(state)
+    return state.transpose(0, 1), torch.cat(states)
+
+
+def _weights(gru: nn.GRU, layer: int, way: str = "") -> list[Tensor]:
+    """Of the inputs and of the states, and both biases."""
+    return [getattr(gru, f"{name}_l{layer}{way}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
 
 
 class _Recurrence(torch.autograd.Function):

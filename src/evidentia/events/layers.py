@@ -57,7 +57,9 @@ class CausalLayer(nn.Module, ABC):
         """The kept inputs and the new ones along time; as many of the latest are kept as there were."""
         past = self._past(flow)
         joined = torch.cat([past, x], dim=dim)
-        flow.kept[self.name] = joined.narrow(dim, joined.shape[dim] - past.shape[dim], past.shape[dim])
+        # From the new ones alone where they are enough: if just as many are kept, nothing need be cut.
+        source = x if x.shape[dim] >= past.shape[dim] else joined
+        flow.kept[self.name] = source.narrow(dim, source.shape[dim] - past.shape[dim], past.shape[dim])
         return joined
 
 

@@ -13,7 +13,7 @@ from evidentia.events.chunks import Samples
 from evidentia.events.front_end import LogMel
 
 # Windows that are transformed at once: they and their spectra stay in a core's cache.
-_BLOCK = 32
+_BLOCK = 64
 
 
 class LiveLogMel:

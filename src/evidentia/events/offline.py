@@ -45,7 +45,7 @@ def detect_offline(
     detections: list[Detection] = []
     for number in torch.cat(fired, 1).any(1).nonzero().flatten().tolist():
         now = [part[None, number].numpy() for part in fired]
-        place = (slice(None), slice(number, number + 1))
+        place = (slice(None), number)
         opinions = [partial(fusion.opinion.__getitem__, place) for fusion in fusions]
         news = Fired(now[0], opinions[0], None, None, np.array([number]))
         if warning is not None:

@@ -30,7 +30,7 @@ class Decision(NamedTuple):
     calls: Array
     """Bool, shape `(B, K)`, or `(B, 1)` for a head of no class in particular."""
     opinion: Callable[[], BinomialOpinion]
-    """Gives the opinions behind them, of shape `(B, 1, K)`; most segments of most streams are never asked."""
+    """Gives the opinions behind them, of shape `(B, K)`; most segments of most streams are never asked."""
 
 
 class Ran(NamedTuple):
@@ -99,7 +99,7 @@ class Pipeline(nn.Module):
         """What each head decides about the last of some segments; `seen` is as for `FusionHead.score`."""
         # What comes out of our own network and activation need not be checked again in every segment.
         with validation(False):
-            return [head.called(head.score(alpha, beta, seen))[:, 0] for head in self.heads]
+            return [head.called(head.score(alpha, beta, seen)) for head in self.heads]
 
     def young(self, begun: Array) -> Tensor | None:
         """How many segments the streams have had; None if the windows of all are full."""

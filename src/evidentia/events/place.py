@@ -35,8 +35,9 @@ class Place(NamedTuple):
         return self.count("segment") * step + len(self.waiting)
 
     def with_more(self, new: Samples) -> Place:
-        """With more samples waiting."""
-        return self._replace(waiting=np.concatenate([self.waiting, new]) if len(self.waiting) else new)
+        """With more samples waiting; a gap is over as soon as there are any."""
+        waiting = np.concatenate([self.waiting, new]) if len(self.waiting) else new
+        return Place(self.memory, self.row, waiting, self.owed, 0 if len(new) else self.gap)
 
     def to_dict(self) -> dict[str, Tensor]:
         """All of it by name, as tensors of its own."""

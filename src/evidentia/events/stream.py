@@ -148,8 +148,7 @@ class DetectorStream:
             return self._after_gap(seconds)
         if seconds is not None:
             raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
-        new = self.runner.inputs.as_samples(samples)
-        return self._place.with_more(new)._replace(gap=0 if len(new) else self._place.gap), 0
+        return self._place.with_more(self.runner.inputs.as_samples(samples)), 0
 
     def _after_gap(self, seconds: float | None) -> tuple[Place, int]:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:

@@ -18,7 +18,7 @@ from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia._support.settings import Settings
-from evidentia.events.fusion.state import FusionState, Windows, windows_of
+from evidentia.events.fusion.state import FusionState, Windows, last_window
 from evidentia.opinions import BinomialOpinion
 
 HEADS: Registry[type[FusionHead]] = Registry("fusion head")
@@ -126,7 +126,7 @@ class FusionHead(Settings, ABC):
             seen: how many segments the streams had before the last, shape `(...)`; None if so many that all count.
 
         Returns:
-            Shape `(..., 1, K)`.
+            Shape `(..., K)`.
         """
         return self._score(self._latest(alpha, beta, seen))
 
@@ -137,7 +137,7 @@ class FusionHead(Settings, ABC):
     def _latest(self, alpha: Tensor, beta: Tensor, seen: Tensor | None) -> Windows:
         alpha, beta = alpha[..., -self.span :, :], beta[..., -self.span :, :]
         counted = None if seen is None else seen - self.unsettled
-        return windows_of(alpha, beta, self.span, self._windows, counted if self.span > 1 else None)
+        return last_window(alpha, beta, self._windows, counted if self.span > 1 else None)
 
     def fuse(self, alpha: Tensor, beta: Tensor) -> Fusion:
         """The fusion at each segment of whole sequences, alpha and beta of shape `(..., T, K)`."""

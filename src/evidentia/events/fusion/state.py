@@ -20,27 +20,27 @@ class Windows(NamedTuple):
     """For each segment, the segments of its window: the oldest first, the present one last."""
 
     alpha: Tensor
-    """Evidence for plus 1, shape `(..., t, K, M)`."""
+    """Evidence for plus 1, shape `(..., K, M)`; of a sequence, one window after the other, `(..., t, K, M)`."""
     beta: Tensor
-    """Evidence against plus 1, shape `(..., t, K, M)`."""
+    """Evidence against plus 1, of the same shape."""
     present: Tensor | None
     """Which of them count: those in the class's window, after the stream's beginning. It broadcasts to that shape.
     None if all do. Alpha and beta of the others are 1, no evidence, unless a head skips segments that were heard."""
 
     def where_present(self, values: Tensor) -> Tensor:
-        """Values of shape `(..., t, K, M)`, or that broadcast to it, with 0 in place of those that do not count."""
+        """Values of shape `(..., K, M)`, or that broadcast to it, with 0 in place of those that do not count."""
         return values if self.present is None else values * self.present
 
     def total(self, values: Tensor) -> Tensor:
-        """The sum over each window of values of shape `(..., t, K, M)`, or that broadcast to it."""
+        """The sum over each window of values of shape `(..., K, M)`, or that broadcast to it."""
         return self.where_present(values).sum(-1)
 
     def mean(self, values: Tensor) -> Tensor:
-        """The mean over each window of values of shape `(..., t, K, M)`."""
-        return self.total(values) / (values.shape[-1] if self.present is None else self.present.sum(-1).clamp(min=1))
+        """The mean over each window of values of shape `(..., K, M)`."""
+        return values.mean(-1) if self.present is None else self.total(values) / self.present.sum(-1).clamp(min=1)
 
     def latest(self) -> tuple[Tensor, Tensor]:
-        """Alpha and beta of the present segments, shape `(..., t, K)`."""
+        """Alpha and beta of the present segments, shape `(..., K)`."""
         return self.alpha[..., -1], self.beta[..., -1]
 
 
@@ -156,16 +156,34 @@ def windows_of(
         counted: how many of the `size - 1` segments before the first run's last one count, shape `(...)`; None if all
             do.
     """
-    parts, present = [_runs(alpha, size), _runs(beta, size)], None
-    if window != size:
-        # What is out of a class's window is as if nothing had been heard.
-        present = _in_window(window, size - 1, alpha.device)
-        parts = [torch.where(present, part, 1.0) for part in parts]
-    if counted is not None:
-        filled = torch.arange(alpha.shape[-2], device=alpha.device) >= size - 1 - counted.unsqueeze(-1)
-        begun = _runs(filled.unsqueeze(-1), size)
-        present = begun if present is None else begun & present
-    return Windows(parts[0], parts[1], present)
+    begun = None if counted is None else _runs(_begun(alpha, size, counted), size)
+    return _counting(_runs(alpha, size), _runs(beta, size), window, begun)
+
+
+def last_window(alpha: Tensor, beta: Tensor, window: int | tuple[int, ...], counted: Tensor | None) -> Windows:
+    """The one window that some segments are; arguments are as for `windows_of`, whose `size` is their number.
+
+    It has no dimension of windows: engines for live streams take their time for every change of shape.
+    """
+    begun = None if counted is None else _begun(alpha, alpha.shape[-2], counted).transpose(-1, -2)
+    return _counting(alpha.transpose(-1, -2), beta.transpose(-1, -2), window, begun)
+
+
+def _begun(alpha: Tensor, size: int, counted: Tensor) -> Tensor:
+    """Which segments the streams have had, shape `(..., n, 1)`; arguments are as for `windows_of`."""
+    steps = torch.arange(alpha.shape[-2], device=alpha.device)
+    return (steps >= size - 1 - counted.unsqueeze(-1)).unsqueeze(-1)
+
+
+def _counting(alpha: Tensor, beta: Tensor, window: int | tuple[int, ...], begun: Tensor | None) -> Windows:
+    """Windows in which the segments count that are in their class's window, and that the stream has had."""
+    size = alpha.shape[-1]
+    if window == size:
+        return Windows(alpha, beta, begun)
+    # What is out of a class's window is as if nothing had been heard.
+    present = _in_window(window, size - 1, alpha.device)
+    alpha, beta = (torch.where(present, part, 1.0) for part in (alpha, beta))
+    return Windows(alpha, beta, present if begun is None else begun & present)
 
 
 @lru_cache(maxsize=64)
@@ -178,8 +196,6 @@ def _in_window(window: int | tuple[int, ...], length: int, device: torch.device)
 
 def _runs(values: Tensor, size: int) -> Tensor:
     """All runs of `size` entries along the last dimension but one, shape `(..., t, K, size)`."""
-    if values.shape[-2] == size:
-        return values.transpose(-1, -2).unsqueeze(-3)
     if values.shape[-2] < size:
         return values.new_empty((*values.shape[:-2], 0, values.shape[-1], size))
     return values.unfold(-2, size, 1)
