@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,17 @@ _PCM: dict[str, tuple[float, float]] = {
     "int16": (0.0, 32_768.0),
     "int32": (0.0, 2_147_483_648.0),
 }
+
+
+class Cleaned(NamedTuple):
+    """A segment of some streams with nothing in it that a network cannot take."""
+
+    block: Samples
+    """The samples, shape `(B, n)` or `(B, n, channels)`."""
+    invalid: npt.NDArray[np.int64] | None
+    """How many of them were NaN or infinite, shape `(B,)`, int64; None if none were."""
+    clipped: npt.NDArray[np.int64] | None
+    """How many were beyond full scale; None if none were."""
 
 
 def sound_samples(given: Any) -> Samples:

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,27 +19,15 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.settings import Settings
-from evidentia.events.chunks import Samples, series_samples, sound_samples
+from evidentia.events.chunks import Cleaned, Samples, series_samples, sound_samples
 from evidentia.events.clips import Clip
 from evidentia.events.front_end import LogMel
-from evidentia.events.live_log_mel import LiveLogMel
+from evidentia.events.live_log_mel import live_log_mel
 from evidentia.events.memory import Arrays
 from evidentia.events.missing import hold_last
-from evidentia.events.triggers import Array
 
 NEAR_RATE = 0.01
 """By which share of it the rate of a series may differ from that of the detector."""
-
-
-class Cleaned(NamedTuple):
-    """A segment of some streams with nothing in it that a network cannot take."""
-
-    block: Samples
-    """The samples, shape `(B, n)` or `(B, n, channels)`."""
-    invalid: Array | None
-    """How many of them were NaN or infinite, shape `(B,)`, int64; None if none were."""
-    clipped: Array | None
-    """How many were beyond full scale; None if none were."""
 
 
 class Inputs(Settings, ABC):
@@ -80,7 +68,7 @@ class Inputs(Settings, ABC):
         """A segment of some streams without NaN, infinite or out-of-scale samples."""
 
     @abstractmethod
-    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Samples, Arrays]:
         """The frames `(B, segment, features)` of one cleaned segment of B streams, and what to remember of it."""
 
     @abstractmethod
@@ -177,11 +165,6 @@ class SoundInputs(Inputs):
         """The front end, made once for these settings."""
         return _front_end(self.rate, self.mels, self.window, self.frame_hop)
 
-    @property
-    def live_front_end(self) -> LiveLogMel:
-        """The same front end for streams."""
-        return _live_front_end(self.rate, self.mels, self.window, self.frame_hop)
-
     def check_clip(self, clip: Clip) -> None:
         """Require sound of this rate and one channel."""
         if not math.isclose(clip.rate, self.rate, rel_tol=1e-6):
@@ -218,9 +201,9 @@ class SoundInputs(Inputs):
         silenced = np.where(finite, block, np.float32(0))
         return Cleaned(silenced.clip(-1, 1), (~finite).sum(1), (np.abs(silenced) > 1).sum(1))
 
-    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Samples, Arrays]:
         """The frames that the segment completes."""
-        frames, tail = self.live_front_end.advance(block, memory["tail"])
+        frames, tail = live_log_mel(self.front_end).advance(block, memory["tail"])
         return frames, {"tail": tail}
 
     def as_samples(self, given: Any) -> Samples:
@@ -292,7 +275,7 @@ class SeriesInputs(Inputs):
         held = hold_last(torch.from_numpy(block), torch.from_numpy(memory["last"]))
         return Cleaned(held.numpy(), (~finite).sum((1, 2)), None)
 
-    def advance(self, block: Samples, memory: Arrays) -> tuple[Array, Arrays]:
+    def advance(self, block: Samples, memory: Arrays) -> tuple[Samples, Arrays]:
         """The samples are the frames."""
         # An array of its own: how a piece of the caller's memory is aligned can change the last bit of a sum.
         return block.copy(), {"last": block[:, -1].copy()}
@@ -306,8 +289,3 @@ class SeriesInputs(Inputs):
 def _front_end(rate: int, mels: int, window: int, hop: int) -> LogMel:
     with torch.inference_mode(False):
         return LogMel(rate, mels, window, hop, dtype=torch.float32)
-
-
-@lru_cache(maxsize=16)
-def _live_front_end(rate: int, mels: int, window: int, hop: int) -> LiveLogMel:
-    return LiveLogMel(_front_end(rate, mels, window, hop))

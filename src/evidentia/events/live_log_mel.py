@@ -6,6 +6,8 @@ time, and leave more of the processor's caches to the network that comes next.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.fft import rfft
 
@@ -75,3 +77,9 @@ class LiveLogMel:
         mels = np.concatenate([power[:, low:high] @ filters for low, high, filters in self._filters], axis=1)
         frames: Samples = 10 * np.log10(np.maximum(mels, self._floor))
         return frames.reshape(*windows.shape[:-1], -1)
+
+
+@lru_cache(maxsize=16)
+def live_log_mel(front_end: LogMel) -> LiveLogMel:
+    """The front end of streams with the settings of another, made once."""
+    return LiveLogMel(front_end)

@@ -251,7 +251,7 @@ def _run(streams: Sequence[DetectorStream], given: Sequence[tuple[Place, int]]) 
         if missing:
             places[number] = stream._anew(places[number], missing)
     # Free of the chunks that they are part of, which belong to the caller.
-    places = [place._replace(waiting=place.waiting.copy()) for place in places]
+    places = [Place(memory, row, waiting.copy(), owed, gap) for memory, row, waiting, owed, gap in places]
     for stream, place in zip(streams, places, strict=True):
         stream._place = place
     return found

@@ -108,4 +108,4 @@ class OnsetWarning(WindowedHead):
 
 def mean_vacuity(windows: Windows) -> Tensor:
     """The mean vacuity of the segments in each window, shape `(..., t, K)`."""
-    return windows.mean(2 / (windows.alpha + windows.beta))
+    return 2 * windows.mean((windows.alpha + windows.beta).reciprocal())
