@@ -18,6 +18,7 @@ from evidentia.experiments import (
     study_table,
     take_up,
 )
+from evidentia.experiments.job import Outcome
 from evidentia.experiments.study_export import export_table
 
 STUDY = Study(
@@ -68,6 +69,20 @@ def test_results_of_other_code_are_named_by_it(exported: StudyTable, tmp_path: P
     assert table.code is not None
     assert set(table.code.split(", ")) == {"0.0.9+older", plan.code}
     assert len(table.environments) == 1
+    with StudyStore(tmp_path / "again.sqlite") as store:
+        assert take_up(plan, store, table) == 2
+        assert study_table(plan, store).code == table.code
+
+
+def test_a_result_stands_for_a_job_that_failed(exported: StudyTable, tmp_path: Path) -> None:
+    plan = plan_study(STUDY, seeds=1, only={"method": ["s-gcn"]})
+    with StudyStore(tmp_path / "results.sqlite") as store:
+        store.add(plan.jobs.values())
+        for key in plan.jobs:
+            assert store.claim(key)
+            assert store.finish(Outcome(key, failure="no data"))
+        assert take_up(plan, store, exported) == 1
+        assert not study_table(plan, store).failures
 
 
 def test_results_of_another_kind_of_job_or_configuration_are_left(exported: StudyTable, tmp_path: Path) -> None:

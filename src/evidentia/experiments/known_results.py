@@ -52,6 +52,7 @@ def take_up(plan: Plan, store: StudyStore, table: StudyTable) -> int:
     if table.code == plan.code:
         del place[CODE]
     store.add(plan.jobs.values())
+    store.forgive(plan.jobs)
     taken = 0
     for key, job in plan.jobs.items():
         configuration = _text(job.configuration)

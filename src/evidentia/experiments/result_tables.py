@@ -156,7 +156,7 @@ def digits(tables: Tables) -> str:
 
 
 def early_alarms(tables: Tables) -> str:
-    """For the README: sound events over the delay that is allowed, F1 and false alarms a minute."""
+    """For the documentation: sound events over the delay that is allowed, F1 and false alarms a minute."""
     table = _table(tables, "full/events-delay")
     names = {"crnn": "CRNN", "crnn-pretrained": "CRNN, pretrained", "early-pretrained": "evidentia, pretrained"}
     metrics = ("at_delay.macro_f1", "at_delay.false_alarms_per_minute")

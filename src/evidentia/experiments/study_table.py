@@ -105,6 +105,8 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
     study, results = plan.study, store.results(plan.jobs)
     found = [(cell, _by_seed(plan, results, cell)) for cell in plan.cells]
     costs = list(results.values())
+    # A table that was taken up may itself have been put together.
+    codes = [code for cost in costs for code in cost.environment.get(CODE, plan.code).split(", ")]
     machines = [{name: text for name, text in cost.environment.items() if name != CODE} for cost in costs]
     rows, further = table_rows(
         study, ((cell, {seed: result.metrics for seed, result in runs.items()}) for cell, runs in found)
@@ -119,7 +121,7 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
         seeds=plan.seeds,
         commands=(plan.command,),
         version=__version__,
-        code=", ".join(dict.fromkeys(cost.environment.get(CODE, plan.code) for cost in costs)) or plan.code,
+        code=", ".join(dict.fromkeys(codes)) or plan.code,
         jobs=len(plan.jobs),
         done=len(results),
         cells=tuple(
