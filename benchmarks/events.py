@@ -84,21 +84,33 @@ def quantiles(call: Callable[[], Any], repeats: int) -> Times:
     return Times(*(1e3 * float(np.quantile(values, q)) for values in (cpu, wall) for q in (0.5, 0.99)))
 
 
-def cached_state(engine: EngineName, quick: bool) -> Figure:
-    """A segment with cached state against front end and network over the last 10 s, DCASE size."""
+def cached_state(engine: EngineName, aim: int | None, quick: bool) -> list[Figure]:
+    """A segment with cached state against front end and network over the last 10 s, DCASE size.
+
+    Once as part of a second of stream, as on a core that is full of streams, which is what the aim is about; and once
+    right after the network went over the whole buffer, which leaves nothing of the stream in the processor's caches.
+    """
     det = detector("dcase")
     stream, (chunk,) = det.stream(engine=engine), sound(1)
     buffer = torch.from_numpy(np.concatenate(sound(157))[:160_000])
+    second = round(1 / SEGMENT)
     front_end = LogMel()
 
     @torch.inference_mode()
     def recompute() -> None:
         det.network_(front_end(buffer).unsqueeze(0))
 
-    # In turns, so that caches are as cold as for a live stream, whose segments come 64 ms apart.
-    again, cached = best_together(recompute, partial(stream.push, chunk), repeats=5 if quick else 20)
-    measured = f"{again * 1e3:.1f} ms / {cached * 1e3:.2f} ms = {again / cached:.0f}x"
-    return Figure(f"10 s buffer again / cached state, DCASE, {engine}", measured, "at least 30x", again / cached >= 30)
+    def push_second() -> None:
+        for _ in range(second):
+            stream.push(chunk)
+
+    again, cold, many = best_together(recompute, partial(stream.push, chunk), push_second, repeats=5 if quick else 20)
+    figures = []
+    for case, cached, least in (("", many / second, aim), (" out of cold caches", cold, None)):
+        measured = f"{again * 1e3:.1f} ms / {cached * 1e3:.2f} ms = {again / cached:.0f}x"
+        wanted, met = ("", None) if least is None else (f"at least {least}x", again / cached >= least)
+        figures.append(Figure(f"10 s buffer again / cached state{case}, DCASE, {engine}", measured, wanted, met))
+    return figures
 
 
 def latency(size: Size, engine: EngineName, aim: float | None, quick: bool) -> Figure:
@@ -203,7 +215,7 @@ def main() -> int:
     engine: EngineName = arguments.engine or ("onnx" if installed else "torch")
     quick = arguments.quick
     figures = [
-        cached_state("torch", quick),
+        *cached_state(engine, 30, quick),
         latency("dcase", engine, 0.4, quick),
         latency("small", engine, None, quick),
         streams_a_core("dcase", engine, 200, quick),
@@ -213,7 +225,7 @@ def main() -> int:
         flat_memory(engine, quick),
     ]
     if engine == "onnx":
-        figures[1:1] = [cached_state("onnx", quick), latency("dcase", "torch", None, quick)]
+        figures[2:2] = [*cached_state("torch", None, quick), latency("dcase", "torch", None, quick)]
     show(figures)
     return 0 if all(figure.met in (None, True) for figure in figures) else 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,11 @@ runner = CliRunner()
 
 def test_version() -> None:
     assert runner.invoke(app, ["--version"]).stdout.strip() == evidentia.__version__
+
+
+def test_the_package_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "evidentia", "--version"], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout.strip()) == (0, evidentia.__version__), ran.stderr
 
 
 def test_no_arguments_shows_help() -> None:

@@ -1,0 +1,6 @@
+"""`python -m evidentia`: the command, where its script is not on the path."""
+
+from evidentia.cli import app
+
+if __name__ == "__main__":
+    app()
