@@ -64,18 +64,34 @@ def test_usual_scales_are_left_alone() -> None:
                 warn_of_scale(load_pool(name, seed=seed).x_labeled)
 
 
-def test_statistics_are_of_labeled_samples_and_pool_together() -> None:
-    x = torch.randn(5000, 3, dtype=torch.float64) * 100 + 7
-    scale = Scale.of([x[:4], x[4:]])
-    torch.testing.assert_close(scale.mean, x.mean(0, keepdim=True))
-    torch.testing.assert_close(scale.deviation, x.std(0, correction=0, keepdim=True))
-    found = scale.applied(x)
-    torch.testing.assert_close(found.mean(0), torch.zeros(3).double(), atol=1e-9, rtol=0)
+def test_statistics_are_of_labeled_samples_and_of_the_pool_where_they_are_all_alike() -> None:
+    labeled, pool = (torch.randn(n, 3, dtype=torch.float64) * 100 + 7 for n in (20, 5000))
+    labeled[:, 2] = 0.1
+    pool[0] = -9999
+    scale = Scale.of(labeled, pool)
+    mean, deviation = (torch.cat([own[:2], pools[2:]]) for own, pools in zip(_both(labeled), _both(pool), strict=True))
+    torch.testing.assert_close(scale.mean[0], mean)
+    torch.testing.assert_close(scale.deviation[0], deviation)
+
+
+def _both(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.mean(0), x.std(0, correction=0)
+
+
+@pytest.mark.parametrize("robust", ["uncertainty", "oracle"])
+def test_a_dirty_pool_does_not_set_the_scale(robust: str) -> None:
+    data = load_pool("two-moons", ood="faraway", ratio=0.5, unlabeled=500)
+    pool = data.x_unlabeled.clone()
+    assert data.is_ood is not None
+    pool[data.is_ood.nonzero()[0]] = -9999
+    clf = SemiSupervisedClassifier("pi-model", robust, standardise=True, updates=200, progress=False)
+    clf.fit((data.x_labeled, data.y_labeled), pool, is_ood=data.is_ood)
+    assert clf.score(data.x_test, data.y_test) > 0.95
 
 
 def test_images_are_standardised_by_channel_and_constants_only_centred() -> None:
     x = torch.rand(20, 3, 12, 12) * torch.tensor([1.0, 50.0, 0.0])[:, None, None] + 0.1
-    found = Scale.of([x]).applied(x)
+    found = Scale.of(x, x).applied(x)
     torch.testing.assert_close(found.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(found.std((0, 2, 3), correction=0), torch.tensor([1.0, 1.0, 0.0]))
 
@@ -89,9 +105,6 @@ def test_what_is_predicted_is_standardised_too(shape: tuple[int, ...], tmp_path:
     assert bool(seen.abs().max() < 5)
     with torch.no_grad():
         torch.testing.assert_close(clf.predict(x).probs, clf.network_(seen).softmax(-1))
-    # The first rows twice: labeled samples are not standardised by the pool alone.
-    both = clf._form.scale.of([torch.cat([x[:8], x]).view(28, *clf._form.network_shape)])  # type: ignore[union-attr]
-    assert torch.equal(both.mean, clf._form.scale.mean)  # type: ignore[union-attr]
     clf.save(tmp_path / "clf.safetensors")
     loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")
     assert loaded.standardise

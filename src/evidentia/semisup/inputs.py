@@ -53,8 +53,8 @@ class InputForm:
         return (1, *self.sample_shape) if self.adds_channel else self.sample_shape
 
     def standardising(self, data: SemiSupervisedData) -> InputForm:
-        """The same form, with the scale of the labeled samples and the pool together."""
-        return replace(self, scale=Scale.of([self._seen(x) for x in (data.x_labeled, data.x_unlabeled)]))
+        """The same form, with the scale of the labeled samples."""
+        return replace(self, scale=Scale.of(self._seen(data.x_labeled), self._seen(data.x_unlabeled)))
 
     def shown(self, data: SemiSupervisedData) -> SemiSupervisedData:
         """The data as the network sees it; what is brought to another scale is a copy."""

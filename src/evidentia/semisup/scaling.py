@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +24,7 @@ class Scale:
         deviation: likewise; 1 for what is constant, which is centred only.
 
     Example:
-        >>> scale = Scale.of([torch.tensor([[1e4, 7.0], [3e4, 7.0]])])
+        >>> scale = Scale.of(torch.tensor([[1e4, 7.0], [3e4, 7.0]]), torch.tensor([[-9999.0, 7.0]]))
         >>> scale.applied(torch.tensor([[4e4, 7.0]]))
         tensor([[2., 0.]])
     """
@@ -34,17 +33,28 @@ class Scale:
     deviation: Tensor
 
     @classmethod
-    def of(cls, parts: Sequence[Tensor]) -> Scale:
-        """The scale of all samples of several tensors of shape `(n, ...)` together."""
-        mean = _mean_power(parts, 1)
-        deviation = _mean_power(parts, 2, mean).sqrt()
-        # A constant that is no binary fraction has a mean, and so a deviation, of rounding errors.
-        constant = deviation <= torch.finfo(parts[0].dtype).eps * mean.abs()
-        return cls(mean, torch.where(constant, torch.ones_like(deviation), deviation))
+    def of(cls, labeled: Tensor, pool: Tensor) -> Scale:
+        """The scale of labeled samples; what is the same in all of them has that of the pool's samples.
+
+        Not of both together: what belongs to no class may be anywhere, and would set the scale of what does.
+        """
+        (mean, deviation), (pool_mean, pool_deviation) = _statistics(labeled), _statistics(pool)
+        mean = torch.where(deviation > 0, mean, pool_mean)
+        deviation = torch.where(deviation > 0, deviation, pool_deviation)
+        return cls(mean, torch.where(deviation > 0, deviation, torch.ones_like(deviation)))
 
     def applied(self, x: Tensor) -> Tensor:
         """Samples in this scale, as a new tensor."""
         return (x - self.mean.to(x)) / self.deviation.to(x)
+
+
+def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation, which is 0 for what is constant."""
+    mean = _mean_power(x, 1)
+    deviation = _mean_power(x, 2, mean).sqrt()
+    # A constant that is no binary fraction has a mean, and so a deviation, of rounding errors.
+    constant = deviation <= torch.finfo(x.dtype).eps * mean.abs()
+    return mean, torch.where(constant, torch.zeros_like(deviation), deviation)
 
 
 def warn_of_scale(x: Tensor) -> None:
@@ -56,8 +66,8 @@ def warn_of_scale(x: Tensor) -> None:
     Args:
         x: labeled samples as the network is to see them, shape `(n, ...)`.
     """
-    size = float(_mean_power([x], 2).mean().sqrt())
-    spread = float(_mean_power([x], 2, _mean_power([x], 1)).mean().sqrt())
+    size = float(_mean_power(x, 2).mean().sqrt())
+    spread = float(_mean_power(x, 2, _mean_power(x, 1)).mean().sqrt())
     if size > _LARGEST_SIZE or 0 < spread < _SMALLEST_SPREAD:
         warnings.warn(
             f"the labeled samples have values of size {size:.2g} (root mean square) that vary by {spread:.2g} "
@@ -67,11 +77,9 @@ def warn_of_scale(x: Tensor) -> None:
         )
 
 
-def _mean_power(parts: Sequence[Tensor], power: int, centre: Tensor | float = 0.0) -> Tensor:
+def _mean_power(x: Tensor, power: int, centre: Tensor | float = 0.0) -> Tensor:
     """The mean of (x - centre) to a power, in every channel of images, every entry of anything else."""
-    across = (0, 2, 3) if parts[0].ndim == 4 else (0,)
-    sums = [
-        (rows.double() - centre).pow(power).sum(across, keepdim=True) for part in parts for rows in part.split(_ROWS)
-    ]
+    across = (0, 2, 3) if x.ndim == 4 else (0,)
+    sums = [(rows.double() - centre).pow(power).sum(across, keepdim=True) for rows in x.split(_ROWS)]
     total = torch.stack(sums).sum(0)
-    return total / (sum(part.numel() for part in parts) / total.numel())
+    return total / (x.numel() / total.numel())

@@ -17,7 +17,7 @@ from evidentia.semisup.data import load_pool
 from evidentia.semisup.moons import two_moons
 from evidentia.semisup.uncertainty import LabeledAgainstUnlabeled, PoolReport
 from evidentia.semisup.uncertainty.discriminator import _folds
-from evidentia.semisup.uncertainty.networks import Standardise
+from evidentia.semisup.uncertainty.networks import Limits, Standardise
 
 VECTORS = AUGMENTATIONS["vectors"]()
 
@@ -84,7 +84,7 @@ def test_no_sample_is_scored_by_a_network_that_learnt_from_it():
             (self.known if self.training else self.asked).update(x.flatten().tolist())
             return self.linear(x)
 
-    labeled, pool = torch.arange(10.0)[:, None], torch.arange(100.0, 130)[:, None]
+    labeled, pool = torch.arange(10.0)[:, None], torch.arange(30.0, 60)[:, None]
     estimator = LabeledAgainstUnlabeled(network=Recorder, steps=40, repeats=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -122,7 +122,7 @@ def test_vectors_of_any_unit_and_constant_entries():
 
 def test_standardised_samples_have_mean_0_and_deviation_1(dtype):
     x = 3 + 5 * torch.randn(50, 2, 6, 6, dtype=dtype)
-    y = Standardise(x)(x)
+    y = Standardise(x, Limits.of(x))(x)
     torch.testing.assert_close(y.mean((0, 2, 3)), torch.zeros(2, dtype=dtype), atol=1e-5, rtol=0)
     torch.testing.assert_close(y.std((0, 2, 3), correction=0), torch.ones(2, dtype=dtype))
 
@@ -164,3 +164,17 @@ def test_too_few_samples_and_a_network_that_diverges_are_told():
         LabeledAgainstUnlabeled().estimate(
             nn.Identity(), (data.x_labeled, data.y_labeled), data.x_unlabeled[:1], 2, VECTORS
         )
+
+
+@pytest.mark.parametrize("far", [(-9999.0, -9999.0), (0.0, -9999.0), (0.0, -30.0), (1e30, 0.0)])
+def test_a_sample_far_beyond_all_labeled_ones_is_unlike_them_and_hides_no_other(far: tuple[float, float]) -> None:
+    data = load_pool("two-moons", ood="faraway", ratio=0.5, unlabeled=500)
+    pool, outside = data.x_unlabeled.clone(), data.is_ood
+    assert outside is not None
+    row = int(outside.nonzero()[0])
+    pool[row] = torch.tensor(far)
+    torch.manual_seed(0)
+    augment = AUGMENTATIONS["vectors"]()
+    u = LabeledAgainstUnlabeled().estimate(nn.Identity(), (data.x_labeled, data.y_labeled), pool, 2, augment)
+    assert float(u[row]) == 1
+    assert float(u[outside].mean()) > 0.8 > 0.5 > float(u[~outside].mean())

@@ -21,7 +21,7 @@ from evidentia.semisup.features import logits_in_parts
 from evidentia.semisup.own_code import UNCOUNTED
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, Progress
 from evidentia.semisup.uncertainty.mixture import chance_in_distribution, share_in_distribution
-from evidentia.semisup.uncertainty.networks import Standardise, default_discriminator
+from evidentia.semisup.uncertainty.networks import Limits, Standardise, default_discriminator
 
 # A share of the pool this large is called unlike the labeled samples only if nearly all of it is OOD, or they are no
 # random draw.
@@ -65,7 +65,8 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
 
     $$u = 1 - \min\Big(1, \pi\, \frac{f_L(s)}{f_U(s)}\Big)$$
 
-    is the probability of not being of their kind (`chance_in_distribution`). What is in distribution occurs on both
+    is the probability of not being of their kind (`chance_in_distribution`), and 1 for samples that are 20 times as far
+    from the labeled samples' mean, in any entry, as these are. What is in distribution occurs on both
     sides and cannot be told apart; what occurs only in the pool can, and gets u near 1. This is learning from positive
     and unlabeled data (Elkan and Noto, KDD 2008).
 
@@ -133,6 +134,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         _check_enough(len(known), len(unlabeled), self.folds)
         repeats = max(1, math.ceil(ENOUGH / len(known))) if self.repeats is None else self.repeats
         change = augment.strong if self.view == "strong" else augment.weak
+        limits = Limits.of(known)
         scores, known_scores = (as_double(x.new_zeros(len(x))) for x in (unlabeled, known))
         kinds = torch.zeros(len(unlabeled), dtype=torch.int64, device=unlabeled.device)
         total = repeats * self.folds
@@ -141,7 +143,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
                 known_fold, fold = _folds(pool.labeled[1].to(kinds), self.folds), _folds(kinds, self.folds)
             left_out, inside = known_fold == run % self.folds, fold == run % self.folds
             told = _counted(run * self.steps, total * self.steps, [self.progress, pool.progress])
-            judge = self._train(known[~left_out], unlabeled[~inside], change, told)
+            judge = self._train(known[~left_out], unlabeled[~inside], limits, change, told)
             found, marks = (_scores(judge, x, pool.batch_size) for x in (unlabeled[inside], known[left_out]))
             # The pool's folds are alike, so its scores tell the scale of each network's. Not their median, which lies
             # in the gap if half of the pool is OOD.
@@ -150,6 +152,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             scores[inside] += (found - centre) / (spread * repeats)
             known_scores[left_out] += (marks - centre) / (spread * repeats)
         uncertainty = 1 - chance_in_distribution(scores, known_scores)
+        uncertainty[limits.broken(unlabeled)] = 1
         self.report_ = _report(uncertainty, scores, known_scores)
         _warn_if_suspicious(self.report_)
         return uncertainty
@@ -168,10 +171,12 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         if self.report_ is not None:
             _warn_if_suspicious(self.report_)
 
-    def _train(self, known: Tensor, pool: Tensor, change: Change, told: Callable[[int], None]) -> nn.Module:
+    def _train(
+        self, known: Tensor, pool: Tensor, limits: Limits, change: Change, told: Callable[[int], None]
+    ) -> nn.Module:
         shape = tuple(pool.shape[1:])
         body = default_discriminator(shape, self.width) if self.network is None else self.network(shape)
-        judge = nn.Sequential(Standardise(pool), body).to(pool)
+        judge = nn.Sequential(Standardise(pool, limits), body).to(pool)
         optimizer = torch.optim.Adam(judge.parameters(), self.learning_rate, weight_decay=_WEIGHT_DECAY)
         targets = torch.arange(2, device=pool.device).repeat_interleave(self.batch_size).to(pool)
         for step in range(self.steps):

@@ -4,11 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 _DROPOUT = 0.5
+_FARTHER = 20.0
+
+
+class Limits(NamedTuple):
+    """Where samples might be, in every channel of images, every entry of anything else.
+
+    A single number such as -9999, written where there was none, would otherwise leave no difference between all others,
+    and networks say anything of samples so far from all that they have seen.
+
+    Example:
+        >>> limits = Limits.of(torch.tensor([[1.0, 7.0], [3.0, 7.0]]))
+        >>> limits.low, limits.high
+        (tensor([[-18., -inf]]), tensor([[22., inf]]))
+        >>> limits.broken(torch.tensor([[5.0, 8.0], [-9999.0, 7.0]]))
+        tensor([False,  True])
+    """
+
+    low: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, labeled: Tensor) -> Limits:
+        """As far as labeled samples reach from their mean, and `_FARTHER` times that; none where all are the same."""
+        across = _across(labeled)
+        centre = labeled.mean(across, keepdim=True)
+        reach = _FARTHER * (labeled - centre).abs().amax(across, keepdim=True)
+        reach = torch.where(_constant(labeled), torch.full_like(reach, math.inf), reach)
+        return cls(centre - reach, centre + reach)
+
+    def broken(self, x: Tensor) -> Tensor:
+        """Which samples have values beyond them, bool, shape `(n,)`."""
+        return ((x < self.low) | (x > self.high)).flatten(1).any(1)
 
 
 class Standardise(nn.Module):
@@ -16,22 +49,36 @@ class Standardise(nn.Module):
 
     Args:
         x: the samples that mean and deviation are of.
+        limits: where values beyond them are put, before anything else is done.
     """
 
     mean: Tensor
     deviation: Tensor
+    low: Tensor
+    high: Tensor
 
-    def __init__(self, x: Tensor) -> None:
+    def __init__(self, x: Tensor, limits: Limits) -> None:
         super().__init__()
-        across = (0, 2, 3) if x.ndim == 4 else (0,)
-        deviation = x.std(across, correction=0, keepdim=True)
-        constant = deviation <= torch.finfo(x.dtype).eps * x.abs().amax(across, keepdim=True)
-        self.register_buffer("mean", x.mean(across, keepdim=True))
-        self.register_buffer("deviation", torch.where(constant, torch.ones_like(deviation), deviation))
+        self.register_buffer("low", limits.low)
+        self.register_buffer("high", limits.high)
+        limited = x.clamp(limits.low, limits.high)
+        deviation = limited.std(_across(x), correction=0, keepdim=True)
+        self.register_buffer("mean", limited.mean(_across(x), keepdim=True))
+        self.register_buffer("deviation", torch.where(_constant(limited), torch.ones_like(deviation), deviation))
 
     def forward(self, x: Tensor) -> Tensor:
         """The samples, standardised."""
-        return (x - self.mean) / self.deviation
+        return (x.clamp(self.low, self.high) - self.mean) / self.deviation
+
+
+def _across(x: Tensor) -> tuple[int, ...]:
+    return (0, 2, 3) if x.ndim == 4 else (0,)
+
+
+def _constant(x: Tensor) -> Tensor:
+    """What is the same in all samples but for rounding."""
+    deviation = x.std(_across(x), correction=0, keepdim=True)
+    return deviation <= torch.finfo(x.dtype).eps * x.abs().amax(_across(x), keepdim=True)
 
 
 def default_discriminator(shape: Sequence[int], width: int) -> nn.Module:
