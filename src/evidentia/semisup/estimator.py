@@ -55,8 +55,9 @@ class SemiSupervisedClassifier:
         device: where to train; by default where the network is.
         standardise: whether every feature of vectors, every channel of images, is brought to mean 0 and deviation 1
             by statistics of the labeled samples, in `fit` and in `predict`. What is the same in all of them goes by
-            statistics of the pool, and is only centred if it is the same there too. Augmentations and networks are made for samples of a scale near 1; without it, `fit` warns if the
-            root mean square of the labeled samples is above 10, or if they vary by less than 0.05.
+            statistics of the pool, and is only centred if it is the same there too. Augmentations and networks are made
+            for samples of a scale near 1; without it, `fit` warns if the root mean square of the labeled samples is
+            above 10, or if they vary by less than 0.05.
         settings: see `evidentia.semisup.SemiSupervisedTraining`: updates, labeled_batch, unlabeled_batch,
             learning_rate, weight_decay, schedule, average, norm, passes, block, seed, checkpoint, log, tensorboard,
             progress.

@@ -42,8 +42,7 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     With $\pi$ from `share_in_distribution` and densities by Gaussian kernels, both of the bandwidth that Silverman's
     rule gives for the labeled scores, so that both are smoothed alike. It never rises with the score, and is 1 below
     the labeled samples' median. In the tail of the labeled samples it stays near 1 as long as the pool has no more
-    samples there than that tail explains: what is unusual of its kind is not thrown out. It is 0 where no labeled
-    sample's kernel reaches, on either side: a network says anything of samples far from all that it has seen.
+    samples there than that tail explains: what is unusual of its kind is not thrown out.
 
     Args:
         scores: s, of the pool, low for what looks like the labeled samples.
@@ -57,8 +56,7 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
         (True, True)
     """
     width = _bandwidth(labeled_scores)
-    reach = _REACH * width
-    low, high = float(labeled_scores.min()), float(labeled_scores.max()) + reach
+    low, high = float(labeled_scores.min()), float(labeled_scores.max()) + _REACH * width
     points = min(_MOST_POINTS, max(2, math.ceil((high - low) / width * _FINENESS)))
     grid = torch.linspace(low, high, points, dtype=scores.dtype, device=scores.device)
     inside, pool = (_density(x, grid, width) for x in (labeled_scores, scores))
@@ -70,7 +68,8 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     before = place.long().clamp(max=points - 2)
     found = torch.lerp(chances[before], chances[before + 1], place - before)
     found = torch.where(scores < middle, torch.ones_like(found), found)
-    return torch.where((scores < low - reach) | (scores > high), torch.zeros_like(found), found)
+    # Right of the grid no labeled sample's kernel reaches.
+    return torch.where(scores > high, torch.zeros_like(found), found)
 
 
 def _bandwidth(scores: Tensor) -> float:
