@@ -330,16 +330,45 @@ def test_ctrl_c_within_a_chunk_keeps_the_state(
     assert left(state, model) == pytest.approx(1.0)
 
 
-def test_a_reader_that_went_away_leaves_the_state(
+def test_what_a_reader_that_went_away_was_not_told_is_told_the_next_time(
     model: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(*_: Any, **__: Any) -> None:
-        raise BrokenPipeError
+    """Also where the pipe breaks at the second detection: none is lost, and the first is not told again."""
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    whole = lines(run("detect", model, "-", "--format", "json", stdin=raw))
+    echo, spoken = typer.echo, []
 
-    monkeypatch.setattr("evidentia.cli.events_listen.typer.echo", gone)
-    state = tmp_path / "state.safetensors"
-    assert run("detect", model, folder / "0.wav", "--state", state).exit_code != 0
+    def once(told: str, **options: Any) -> None:
+        if spoken:
+            raise BrokenPipeError
+        spoken.append(json.loads(told))
+        echo(told, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("evidentia.cli.events_listen.typer.echo", once)
+        assert run("detect", model, "-", "--format", "json", "--state", state, stdin=raw).exit_code != 0
     assert 0 < left(state, model) < 10
+    rest = raw[2 * round(16_000 * left(state, model)) :]
+    assert spoken + lines(run("detect", model, "-", "--format", "json", "--state", state, stdin=rest)) == whole
+
+
+def test_a_sound_file_goes_on_where_it_was_heard(model: Path, folder: Path, tmp_path: Path) -> None:
+    raw, state = (folder / "first.raw").read_bytes(), tmp_path / "state.safetensors"
+    samples = np.frombuffer(raw, dtype="<i2")
+    whole = lines(run("detect", model, folder / "0.wav", "--format", "json"))
+    assert whole
+    file, parts = tmp_path / "grown.wav", []
+    for length in (50_001, len(samples)):
+        soundfile.write(file, samples[:length], 16_000, subtype="PCM_16")
+        result = run("detect", model, file, "--format", "json", "--state", state)
+        parts += lines(result)
+    assert parts == whole
+    assert "50001 samples of grown.wav were heard before" in result.stderr
+    again = run("detect", model, file, "--format", "json", "--state", state)
+    assert lines(again) == []
+    assert "nothing is new" in again.stderr
+    assert "take another --state" in again.stderr
+    assert left(state, model) == pytest.approx(10.0)
 
 
 def test_half_a_sample_at_the_end_is_told(model: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -220,13 +221,41 @@ class Watched(io.BytesIO):
         return line
 
 
-def test_a_state_is_written_while_the_stream_runs(pump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state, found = tmp_path / "state.safetensors", []
-    monkeypatch.setattr("evidentia.cli.events_state._EVERY", 0.0)
-    source = Watched(text(rows_of(pump)), lambda: found.append(heard(pump, state)))
+def test_a_state_is_written_while_the_stream_waits(pump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line comes any more, and yet all that was heard is in the file after a while."""
+    state, times = tmp_path / "state.safetensors", [0.0]
+
+    def wait() -> None:
+        deadline = time.monotonic() + 60
+        while times[-1] < 19.9 and time.monotonic() < deadline:
+            times.append(heard(pump, state) if state.exists() else 0.0)
+
+    monkeypatch.setattr("evidentia.cli.events_state._EVERY", 0.01)
+    source = Watched(text(rows_of(pump)), wait)
     monkeypatch.setattr("typer.get_binary_stream", lambda _: source)
     lines(detect(pump, "-", "--state", state))
-    assert found == [pytest.approx(20.0)]
+    assert times[-1] == pytest.approx(20.0)
+
+
+def test_a_state_that_cannot_be_written_any_more_ends_the_stream(
+    pump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(io.BytesIO):
+        deadline = time.monotonic() + 60
+
+        def readline(self, size: int | None = -1) -> bytes:
+            return b"0.1,0.1\n" if time.monotonic() < self.deadline else b""
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evidentia.cli.events_state._EVERY", 0.01)
+    monkeypatch.setattr("evidentia.cli.events_state.save_tensors", full)
+    source = Endless()
+    monkeypatch.setattr("typer.get_binary_stream", lambda _: source)
+    result = detect(pump, "-", "--state", tmp_path / "state.safetensors")
+    assert "No space left" in str(result.exception)
+    assert time.monotonic() < source.deadline
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.cli.events_sources import Piece, in_chunks, is_table, table_pieces
+from evidentia.cli.events_sources import Piece, is_table, sound_pieces, table_pieces
 from evidentia.cli.events_state import StateFile, exit_on_signals
 from evidentia.cli.events_stdin import SeriesLines, raw_samples
-from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs, audio_blocks
+from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs
 
 STDIN = "-"
 
@@ -33,10 +33,11 @@ def run_detect(
 ) -> None:
     """Open a stream, take up its state, push everything, print what is detected at once, and keep the state.
 
-    Detections in CSV with a column of times have their times by that clock, whatever was heard before. The state is
-    written every few seconds, and however it ends: by Ctrl-C, SIGTERM, SIGHUP, a reader that went away, or samples that
-    do not fit. With it goes the time up to which the clock was heard: what comes again is passed over, and a pause is a
-    gap.
+    Detections in CSV with a column of times have their times by that clock, whatever was heard before, and those in a
+    sound file by the place in it. The state is written every few seconds, and however it ends: by Ctrl-C, SIGTERM,
+    SIGHUP, a reader that went away, or samples that do not fit. It is that of before any chunk of which not all
+    detections were told, so that they are told then. With it goes the time up to which the clock was heard: what comes
+    again is passed over, and a pause is a gap.
     """
     if file != STDIN and Path(file).is_dir():
         raise EvidentiaError(
@@ -49,7 +50,8 @@ def run_detect(
     end = kept.load(stream)
     begin, counts = stream.time, {"alarm": 0, "warning": 0}
     pieces = _pieces(file, detector, rate=rate, time=time, chunk=chunk, end=end)
-    with exit_on_signals():
+    kept.keep(stream)
+    with exit_on_signals(), kept.written():
         try:
             for samples, seconds, after, pace in pieces:
                 found = stream.push(samples, seconds=seconds, rate=rate if file == STDIN else None)
@@ -64,13 +66,11 @@ def run_detect(
                         told = replace(detection, time=round(after + (detection.time - stream.time) * pace, 9))
                     # Written at once, also into a pipe.
                     typer.echo(json.dumps(told.to_dict()) if as_json else line_of(told))
-                kept.save_now_and_then(stream)
+                kept.keep(stream)
         except KeyboardInterrupt:
             # The usual end of a stream without one.
             if file != STDIN:
                 raise
-        finally:
-            kept.save(stream)
     Console(stderr=True).print(_summary(stream, begin, counts), style="dim", highlight=False, soft_wrap=True)
 
 
@@ -100,7 +100,7 @@ def _pieces(
         return SeriesLines(detector, time, end)
     if is_table(file, inputs):
         return table_pieces(file, detector, size, rate=rate, time=time, end=end)
-    return map(Piece, in_chunks(audio_blocks(file, inputs.sample_rate), size))
+    return sound_pieces(file, inputs.sample_rate, size, end)
 
 
 def _summary(stream: DetectorStream, begin: float, counts: dict[str, int]) -> str:

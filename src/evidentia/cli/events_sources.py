@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ import torch
 import typer
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events import Clip, EventDetector, SoundInputs
-from evidentia.events.audio_files import EXTENSIONS
+from evidentia.events import Clip, EventDetector, SoundInputs, audio_blocks
+from evidentia.events.audio_files import EXTENSIONS, opened
 from evidentia.events.channels import arranged
 from evidentia.events.inputs import Inputs
 from evidentia.events.series import read_columns
@@ -97,16 +98,25 @@ def table_pieces(
         if table.begin >= end - 0.5 / table.rate:
             before = gap(round((table.begin - end) * inputs.sample_rate), inputs, table.begin, name)
         else:
-            first = min(len(samples), round((end - table.begin) * table.rate))
-            again = (
-                "" if first < len(samples) else "; nothing is new. If its clock has begun anew, take another --state"
-            )
-            typer.echo(
-                f"{first} samples of {name} were heard before, up to {end:.12g} s by its clock; they are left out"
-                f"{again}",
-                err=True,
-            )
-    return _with_times([*before], samples[first:], size, table.begin + first / table.rate, table.rate, pace)
+            first = _heard_before(end - table.begin, table.rate, len(samples), name, end)
+    return _with_times(before, [samples[first:]], size, table.begin + first / table.rate, table.rate, pace)
+
+
+def sound_pieces(file: str, rate: float, size: int, end: float | None) -> Iterator[Piece]:
+    """The samples of a sound file, whose clock is the place in it, from where it was heard last.
+
+    Args:
+        file: the file.
+        rate: of the detector.
+        size: how many samples a piece has at most.
+        end: the time up to which the file was heard; what comes before is left out.
+    """
+    blocks, first = audio_blocks(file, rate), 0
+    if end is not None:
+        with opened(file) as sound:
+            length = math.ceil(sound.frames * rate / sound.samplerate)
+        first = _heard_before(end, rate, length, Path(file).name, end)
+    return _with_times([], _without_first(blocks, first), size, first / rate, rate, 1.0)
 
 
 def gap(missing: int, inputs: Inputs, end: float | None, where: str) -> list[Piece]:
@@ -133,12 +143,35 @@ def in_chunks(blocks: Iterable[npt.NDArray[np.float32]], size: int) -> Iterator[
             yield block[first : first + size]
 
 
+def _heard_before(seconds: float, rate: float, length: int, name: str, end: float) -> int:
+    """How many of the first samples of a file were heard before, which is told; `end` is the time of the last."""
+    first = min(length, round(seconds * rate))
+    anew = "; nothing is new. If it is another recording, or its clock has begun anew, take another --state"
+    typer.echo(
+        f"{first} samples of {name} were heard before, up to {end:.12g} s by its clock; they are left out"
+        f"{anew if first == length else ''}",
+        err=True,
+    )
+    return first
+
+
+def _without_first(blocks: Iterable[npt.NDArray[np.float32]], count: int) -> Iterator[npt.NDArray[np.float32]]:
+    for block in blocks:
+        yield block[count:]
+        count = max(0, count - len(block))
+
+
 def _with_times(
-    before: list[Piece], samples: npt.NDArray[np.float32], size: int, begin: float, rate: float, pace: float
+    before: list[Piece],
+    blocks: Iterable[npt.NDArray[np.float32]],
+    size: int,
+    begin: float,
+    rate: float,
+    pace: float,
 ) -> Iterator[Piece]:
     yield from before
     come = 0
-    for part in in_chunks([samples], size):
+    for part in in_chunks(blocks, size):
         come += len(part)
         yield Piece(part, end=begin + come / rate, pace=pace)
 

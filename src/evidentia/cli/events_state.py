@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from evidentia._support.files import check_writable, load_tensors, save_tensors
 from evidentia.events import DetectorStream
@@ -33,7 +33,9 @@ class StateFile:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._written = time.monotonic()
+        self._kept: _Kept | None = None
+        self._written: _Kept | None = None
+        self._problem: Exception | None = None
         self.ahead: float | None = None
         if path is not None:
             check_writable(path)
@@ -50,18 +52,52 @@ class StateFile:
         self.ahead = end - stream.time
         return end
 
-    def save(self, stream: DetectorStream) -> None:
-        """Write the stream as it is."""
-        if self._path is None:
-            return
-        clock = None if self.ahead is None else stream.time + self.ahead
-        save_tensors(self._path, STATE, stream.state_dict(), {"time": stream.time, "clock": clock})
-        self._written = time.monotonic()
+    def keep(self, stream: DetectorStream) -> None:
+        """Let what is written be the stream as it is now: all that it has detected was told."""
+        if self._problem is not None:
+            raise self._problem
+        # A push gives a stream another place and leaves the one before as it was, so a shallow copy stays behind.
+        self._kept = _Kept(copy.copy(stream), self.ahead)
 
-    def save_now_and_then(self, stream: DetectorStream) -> None:
-        """Write the stream if that was a while ago."""
-        if time.monotonic() - self._written >= _EVERY:
-            self.save(stream)
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Write what is kept every few seconds, also while the block waits for input, and however it ends."""
+        if self._path is None:
+            yield
+            return
+        ended = threading.Event()
+        writer = threading.Thread(target=self._write_until, args=(self._path, ended), daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            writer.join()
+            self._write(self._path)
+
+    def _write_until(self, path: Path, ended: threading.Event) -> None:
+        try:
+            while not ended.wait(_EVERY):
+                self._write(path)
+        # Raised where the stream is: a thread has nobody to tell it to.
+        except Exception as error:
+            self._problem = error
+
+    def _write(self, path: Path) -> None:
+        kept = self._kept
+        if kept is None or kept is self._written:
+            return
+        time = kept.stream.time
+        clock = None if kept.ahead is None else time + kept.ahead
+        save_tensors(path, STATE, kept.stream.state_dict(), {"time": time, "clock": clock})
+        self._written = kept
+
+
+class _Kept(NamedTuple):
+    """A stream as it was, and what the clock of its input showed beyond its time."""
+
+    stream: DetectorStream
+    ahead: float | None
 
 
 @contextmanager
