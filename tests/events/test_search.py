@@ -42,3 +42,13 @@ def test_what_is_left_of_a_budget_is_spent():
     assert [int(choose(candidates, "false_alarms_per_minute", most)[0]) for most in (0.0, 3.0, 5.0)] == [0, 1, 2]
     slow = Candidates(tp, fp, 6 - tp, fp.double(), zero, minutes=1.0, per_class=True)
     assert int(choose(slow, "macro_f1", 0.2)[0]) == 1
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_a_delay_out_of_reach_is_come_near_by_the_mean_and_not_by_fewer_hits(per_class):
+    # One late hit is less in excess of the target than ten that are sooner.
+    tp, fp = torch.tensor([[10], [1], [0]]), torch.tensor([[0], [0], [0]])
+    delays = torch.tensor([[2.0], [0.4], [0.0]], dtype=torch.float64)
+    candidates = Candidates(tp, fp, 10 - tp, delays, torch.zeros_like(delays), minutes=1.0, per_class=per_class)
+    choice, met = choose(candidates, "delay", 0.1)
+    assert (int(choice), met) == (0, False)

@@ -135,8 +135,12 @@ def _cost(candidates: Candidates, target: str, value: float) -> tuple[Tensor, fl
 
 def _soonest(candidates: Candidates) -> Tensor:
     """For each class the candidate of the smallest mean delay; of a class without hits, that of fewest alarms."""
-    hits = candidates.true_positives
-    return candidates.best(-torch.where(hits > 0, candidates.delay_sum / hits.clamp(min=1), _LARGEST))
+    return candidates.best(-_mean_delay(candidates.delay_sum, candidates.true_positives))
+
+
+def _mean_delay(delay_sum: Tensor, hits: Tensor) -> Tensor:
+    """Over hits; without any it is later than all others."""
+    return torch.where(hits > 0, delay_sum / hits.clamp(min=1), _LARGEST)
 
 
 def _choose_one(candidates: Candidates, cost: Tensor, target: str, value: float, limit: float) -> tuple[Tensor, bool]:
@@ -149,8 +153,10 @@ def _choose_one(candidates: Candidates, cost: Tensor, target: str, value: float,
     met = bool(reached.any())
     if met:
         gain = torch.where(reached, gain, -torch.inf)
+    elif target == "delay":
+        gain = -_mean_delay(candidates.delay_sum.sum(-1), candidates.true_positives.sum(-1))
     else:
-        gain = f1 if target == "macro_f1" else torch.where(f1 > 0, -cost, -_LARGEST)
+        gain = f1 if target == "macro_f1" else -cost
     return (gain - tie).argmax().expand(candidates.tie.shape[1]), met
 
 
