@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_every_head_is_calibrated_saved_and_loaded(
 ) -> None:
     det = EventDetector(head=head, **{**QUICK, "preset": "early", "augmentation": False})
     det.labels_, det.inputs_ = fitted.labels_, fitted.inputs_
-    det._use(fitted.network_)
+    det.network_ = fitted.network_
     det.calibrate(clips)
     assert 0 <= det.evaluate(clips).macro_f1 <= 1
     det.save(tmp_path / "detector")
@@ -233,6 +234,48 @@ def test_labels_may_be_chosen(clips: list[Clip]) -> None:
     det = EventDetector(labels=["siren", "clicks"], **QUICK).fit(clips)
     assert det.labels_ == ("siren", "clicks")
     assert det.truth(clips).num_classes == 2
+
+
+@pytest.mark.parametrize("stops", ["train", "tune"])
+def test_a_training_that_is_interrupted_leaves_the_detector_as_it_was(
+    clips: list[Clip], stops: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    det = EventDetector(**QUICK).fit(clips)
+    before = dict(vars(det))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"evidentia.events.estimator.{stops}", interrupted)
+    others = [replace(clip, events=[("rattle", 0.5, 1.0)]) for clip in clips]
+    with pytest.raises(KeyboardInterrupt):
+        det.fit(others)
+    assert vars(det) == before
+    assert len(det.predict(clips[0]).class_names) == 3
+
+
+def test_a_head_that_is_set_by_hand_decides_in_scores_clips_and_streams(clips: list[Clip]) -> None:
+    det = EventDetector(**QUICK).fit(clips)
+    det.stream().push(clips[0].samples)
+    for threshold in (-1e6, 1e6):
+        det.head_ = det.head_.model_copy(update={"threshold": threshold, "max_vacuity": 1.0})
+        streamed = det.stream(warnings=False).push(clips[0].samples)
+        called = threshold < 0
+        assert bool(streamed) == called
+        assert bool(det.detect(clips[0], warnings=False)) == called
+        assert bool(det.evaluate([clips[0]]).true_positives.sum()) == called
+    first = det.stream()
+    assert det.stream().runner is first.runner
+
+
+def test_classes_that_the_detector_does_not_know_are_told_when_it_is_scored(
+    fitted: EventDetector, clips: list[Clip]
+) -> None:
+    others = [replace(clip, events=[("Siren", *event[1:]) for event in clip.events]) for clip in clips]
+    with pytest.warns(
+        UserWarning, match="does not know Siren, .* it knows clicks, hiss, siren"
+    ):
+        fitted.evaluate(others)
 
 
 def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_path: Path) -> None:

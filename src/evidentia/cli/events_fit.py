@@ -14,6 +14,7 @@ from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.cli.events_clips import SOUND_RATE, has_parts, is_series, read_clips
+from evidentia.cli.events_sources import told_as_options
 from evidentia.evaluation import EarlyScores
 from evidentia.events import ANY, EventDetector, FusionHead
 from evidentia.events.data import DATASETS
@@ -109,7 +110,8 @@ def run_evaluate(
         raise EvidentiaError(
             f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
         )
-    scores = detector.evaluate(found, **scoring, **trigger)
+    with told_as_options():
+        scores = detector.evaluate(found, **scoring, **trigger)
     names = detector.labels_ if len(scores.f1) == len(detector.labels_) else (ANY,)
     metrics = _metrics(scores, names)
     record.add(seed, metrics)

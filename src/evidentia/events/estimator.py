@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -106,7 +107,7 @@ class EventDetector:
         self._runners = Runners()
 
     def fit(self, clips: Sequence[Clip], validation: Sequence[Clip] | None = None) -> Self:
-        """Train on clips, then calibrate on others.
+        """Train on clips, then calibrate on others; a detector stays as it was until all of it is done.
 
         Args:
             clips: what to train on.
@@ -122,8 +123,9 @@ class EventDetector:
         inputs = inputs_for([*clips, *(held or [])], self.network, self.network_settings, self.sound)
         clips, held = parted(in_step(clips, inputs), held and in_step(held, inputs), inputs, self.settings)
         check_levels([*clips, *held], inputs)
-        self.labels_, self.columns_, self.inputs_ = labels, columns, inputs
-        network = self._new_network()
+        trained = copy.copy(self)
+        trained.labels_, trained.columns_, trained.inputs_ = labels, columns, inputs
+        trained.network_ = network = trained._new_network()
         start_from(self.start, network, inputs, columns)
         examples, watched = (
             prepared(pieces(part, inputs, self.settings.piece), labels, inputs, self.settings.onset_weights)
@@ -132,8 +134,9 @@ class EventDetector:
         fit_to(network, examples, inputs, new=isinstance(self.network, str))
         augment = usual_augmentation(inputs) if self.settings.augmentation else None
         described = {"labels": list(labels), "inputs": inputs.model_dump(mode="json")}
-        self.history_ = train(network, examples, self.settings, watched, augment, described)
-        return self._use(network).calibrate(held)
+        trained.history_ = train(network, examples, self.settings, watched, augment, described)
+        vars(self).update(vars(trained.calibrate(held)))
+        return self
 
     def calibrate(self, clips: Sequence[Clip]) -> Self:
         """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with.
@@ -143,10 +146,10 @@ class EventDetector:
         parts = pieces(self._checked(clips), self.inputs_, self.settings.piece)
         found, truth = self.beta(parts), self.truth(parts)
         alarm, warning = tune(self.head, found, truth, self.tuning, self.trigger, self.inputs_.unsettled)
-        self.head_, self.warning_ = alarm.head, warning.head
         about = {"target": self.tuning.target(), "missing": warn_missing(truth, self.labels_), "minutes": truth.minutes}
         self.calibration_ = about | alarm.summary()
-        return self._use(self.network_)
+        self.head_, self.warning_ = alarm.head, warning.head
+        return self
 
     def beta(self, clips: Sequence[Clip]) -> SegmentBeta:
         """The network's Beta parameters for each segment and class of clips."""
@@ -272,16 +275,12 @@ class EventDetector:
         if network.segment != inputs.segment:
             raise EvidentiaError(f"the network has {network.segment} frames a segment and the inputs {inputs.segment}")
         det.head_, det.warning_ = head, warning or OnsetWarning(threshold=2.0)
-        return det._use(det._new_network().eval())
+        det.network_ = det._new_network().eval()
+        return det
 
     def _new_network(self) -> EventNetwork:
         options = {"size": self.size, "segment": self.inputs_.segment, **self.network_settings}
         return network_for(self.network, self.inputs_.features, len(self.labels_), options, self.settings.seed)
-
-    def _use(self, network: EventNetwork) -> Self:
-        self.network_ = network
-        self._runners = Runners()
-        return self
 
     def _trained(self) -> EventNetwork:
         if not hasattr(self, "network_"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evidentia.events.fusion import FusionHead
+from evidentia.events.network import EventNetwork
 from evidentia.events.onnx import make_engine
 from evidentia.events.pipeline import Engine, Pipeline
 from evidentia.events.runner import Runner
@@ -17,15 +19,20 @@ class Runners:
     """The runners of one trained detector, each made when a stream first asks for it.
 
     Streams that are opened alike share a runner, by which `push_many` can take them in one batch; an engine is made
-    once for all triggers, because ONNX Runtime takes its time to start.
+    once for all triggers, because ONNX Runtime takes its time to start. With another network or head of the detector,
+    from a training or set by hand, all are made anew.
     """
 
     def __init__(self) -> None:
+        self._parts: tuple[EventNetwork, FusionHead, FusionHead] | None = None
         self._runners: dict[tuple[str, bool, Trigger], Runner] = {}
         self._engines: dict[tuple[str, bool], tuple[Pipeline, Engine]] = {}
 
     def get(self, det: EventDetector, engine: str, warnings: bool, trigger: Trigger) -> Runner:
         """The runner with an engine by name, with or without warnings, and a trigger."""
+        parts = (det.network_, det.head_, det.warning_)
+        if self._parts is None or any(now is not before for now, before in zip(parts, self._parts, strict=True)):
+            self._parts, self._runners, self._engines = parts, {}, {}
         key = (engine, warnings, trigger)
         if key not in self._runners:
             pipeline, runs = self._engine(det, engine, warnings)

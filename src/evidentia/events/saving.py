@@ -79,5 +79,5 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(f"{path} does not hold a whole event detector: {error}") from error
-    det._use(trained.eval())
+    det.network_ = trained.eval()
     return det

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from evidentia.evaluation import EarlyScores, early_scores
 from evidentia.events.alarms import alarms
-from evidentia.events.clips import Clip
+from evidentia.events.clips import Clip, clip_labels
 from evidentia.events.fitting import check_lengths
 from evidentia.events.triggers import Trigger
 
@@ -48,6 +49,12 @@ def score_detector(
         options: of `early_scores`.
     """
     check_lengths(clips, det.inputs_)
+    if unknown := [label for label in clip_labels(clips) if label not in det.labels_]:
+        warnings.warn(
+            f"the detector does not know {', '.join(unknown)}, of which the clips have events: these are left out, and "
+            f"an alarm at one counts as false; it knows {', '.join(det.labels_)}. Name classes as in training",
+            stacklevel=3,
+        )
     truth = det.truth(clips)
     pooled = det.head_.outputs(truth.num_classes) < truth.num_classes
     begin = time.process_time()
