@@ -151,6 +151,17 @@ def test_desed_labels_and_sound(tmp_path):
     assert [clip.name for clip in load_strong(table, tmp_path / "audio", skip_missing=True)] == ["b.wav"]
 
 
+def test_events_are_cut_at_the_end_of_their_sound_and_refused_beyond_it(tmp_path):
+    """Annotations round, and sounds lose their last milliseconds; but times in milliseconds are no rounding."""
+    write(tmp_path / "a.wav", sound(9.98))
+    rows = ["filename|onset|offset|event_label", "a.wav|8.5|10.024|Dog", "a.wav|9.99|10.0|Cat"]
+    (clip,) = load_strong(tsv(tmp_path / "labels.tsv", *rows), tmp_path)
+    assert clip.events == (Event("Dog", 8.5, 9.98),)
+    table = tsv(tmp_path / "labels.tsv", *rows, "a.wav|1200|3400|Cat")
+    with pytest.raises(ev.EvidentiaError, match=r"a\.wav: 'Cat' .* 1200 s to 3400 s .* 9\.98 s.*milliseconds"):
+        load_strong(table, tmp_path)
+
+
 def test_audioset_strong_labels_names_and_subsets(tmp_path):
     table = tsv(
         tmp_path / "strong.tsv",

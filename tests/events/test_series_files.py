@@ -173,3 +173,17 @@ def test_a_clock_follows_jitter_and_drift_and_sees_gaps():
     clock.skip(5)
     assert clock.ahead(clock.end) == 0
     assert clock.ahead(clock.end - 3.0) == -30
+
+
+def test_events_that_belong_to_no_series_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("time,flow\n0.0,1\n0.5,1\n")
+    (tmp_path / "b.events.csv").write_text("label,onset,offset\nblocked,0.0,0.5\n")
+    with pytest.raises(ev.EvidentiaError, match=r"b\.events\.csv holds the events of b\.csv, which is not there"):
+        load_series(tmp_path)
+    assert load_series(tmp_path / "a.csv")[0].events == ()
+    (tmp_path / "b.events.csv").rename(tmp_path / "A.events.csv")
+    for given in (tmp_path, tmp_path / "a.csv"):
+        with pytest.raises(ev.EvidentiaError, match=r"A\.events\.csv .* name both alike"):
+            load_series(given)
+    (tmp_path / "A.events.csv").rename(tmp_path / "a.events.csv")
+    assert len(load_series(tmp_path)[0].events) == 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.audio_files import audio_file, read_audio
-from evidentia.events.clips import Clip, Event
+from evidentia.events.clips import OVERHANG, Clip, Event
 from evidentia.events.tables import cell_number, read_table, read_text
 
 DESED_CLASSES = (
@@ -84,6 +84,9 @@ def load_strong(
 ) -> list[Clip]:
     """Clips of DESED or AudioSet-strong: a tsv file, and the folder with the sound.
 
+    An event that ends after its sound is cut there; one that begins with the last sample, within a tenth of a second as
+    annotations round, is left out.
+
     Args:
         labels: the tsv file, or what `read_strong_labels` made of it.
         folder: where the sound files are; those of AudioSet are named by their segment id.
@@ -97,7 +100,7 @@ def load_strong(
 
     Raises:
         EvidentiaError: if no row has an event of one of the classes. One that `names` has is no misprint, so that
-            there is a warning only, unless no row has any of them.
+            there is a warning only, unless no row has any of them. Also if an event begins after the end of its sound.
 
     Example:
         >>> load_strong({}, "nowhere")
@@ -125,10 +128,7 @@ def load_strong(
                 missing.append(name)
                 continue
             raise
-        duration = len(samples) / found
-        # Annotators may mark what begins with the last sample; nothing of it can be heard.
-        heard = [event._replace(offset=min(event.offset, duration)) for event in events if event.onset < duration]
-        clips.append(Clip(samples, found, tuple(heard), name))
+        clips.append(Clip(samples, found, _within(events, len(samples) / found, name), name))
     if missing and not clips:
         raise FileNotFoundError(
             f"{folder} has none of the {len(missing)} sound files that are listed, such as {missing[0]!r}; give the "
@@ -220,6 +220,20 @@ def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tupl
     if not 0 <= begin < end < math.inf:
         raise FileFormatError(f"{where} has an event from {begin:g} s to {end:g} s; it must end after it begins")
     return begin, end
+
+
+def _within(events: Iterable[Event], duration: float, name: str) -> tuple[Event, ...]:
+    """What can be heard of events in a sound file of so many seconds."""
+    heard = []
+    for label, onset, offset in events:
+        if onset > duration + OVERHANG:
+            raise EvidentiaError(
+                f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s and begins after the end of the sound, at "
+                f"{duration:g} s; give times in seconds from its beginning: are these in milliseconds?"
+            )
+        if onset < duration:
+            heard.append(Event(label, onset, min(offset, duration)))
+    return tuple(heard)
 
 
 def _wanted(

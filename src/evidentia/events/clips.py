@@ -22,8 +22,8 @@ ANY = "*"
 SEGMENT = 0.064
 """The length of a segment of sound in seconds: 4 frames of 256 samples at 16 kHz."""
 
-# Annotations round; an event may end this long after its clip, in seconds, and is cut there.
-_OVERHANG = 0.1
+OVERHANG = 0.1
+"""Annotations round; an event may end this long after its clip, in seconds, and is cut there."""
 
 
 class Event(NamedTuple):
@@ -195,7 +195,7 @@ def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
     if not isinstance(label, str) or not label:
         raise EvidentiaError(f"{name}: the label of an event must be a text that is not empty, got {label!r}")
     check_names([label])
-    if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + _OVERHANG:
+    if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + OVERHANG:
         raise EvidentiaError(
             f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins, at 0 s or "
             "later" + (f", and lie within the clip, which lasts {duration:g} s" if duration < math.inf else "")

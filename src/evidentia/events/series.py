@@ -108,8 +108,8 @@ def load_series(
 ) -> list[Clip]:
     r"""Clips of a CSV file, or of all in a folder: samples in `NAME.csv`, their events in `NAME.events.csv` beside it.
 
-    A series without a file of events has none. All must have the same columns, in whatever order; clips have that of
-    the first file.
+    A series without a file of events has none, and a file of events without a series is an error. All must have the
+    same columns, in whatever order; clips have that of the first file.
 
     Args:
         path: the file of samples, or the folder.
@@ -132,6 +132,7 @@ def load_series(
     )
     if not files:
         raise FileNotFoundError(f"{given} holds no CSV file of samples")
+    _check_all_belong(files, given)
     clips, header = [], column_names(files[0])
     clock = time_column(header, time)
     channels = [name for name in header if name != clock]
@@ -139,9 +140,28 @@ def load_series(
         columns = column_names(file)
         if set(columns) != set(header):
             raise FileFormatError(f"{file} has the columns {', '.join(columns)}; {files[0]} has {', '.join(header)}")
-        events = file.with_name(f"{file.stem}{_EVENTS}")
+        events = _events_of(file)
         clips.append(read_series(file, events if events.exists() else (), rate=rate, time=time, columns=channels))
     return clips
+
+
+def _events_of(file: Path) -> Path:
+    return file.with_name(f"{file.stem}{_EVENTS}")
+
+
+def _check_all_belong(files: Sequence[Path], given: Path) -> None:
+    """Refuse files of events that no series is found for: it would be trained on as one without events."""
+    own = {_events_of(file).name for file in files}
+    others = sorted(file for file in files[0].parent.glob(f"*{_EVENTS}") if file.name not in own)
+    if not given.is_dir():
+        # Beside one file there may be those of others, but not one that differs in upper and lower case.
+        others = [file for file in others if file.name.casefold() in {name.casefold() for name in own}]
+    if others:
+        name = others[0].name.removesuffix(_EVENTS)
+        raise EvidentiaError(
+            f"{others[0]} holds the events of {name}.csv, which is not there; name both alike, in upper and lower case "
+            "too, or take the file of events away"
+        )
 
 
 def _on_clock(event: Event, begin: float, clock: str) -> Event:
