@@ -13,7 +13,17 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia.events import HEADS, WBC, EventDetector, PhaseI, export_onnx, make_head, make_network, push_many
+from evidentia.events import (
+    HEADS,
+    WBC,
+    EventDetector,
+    OnsetWarning,
+    PhaseI,
+    export_onnx,
+    make_head,
+    make_network,
+    push_many,
+)
 from evidentia.events.fusion.base import Fusion
 from evidentia.events.fusion.state import Windows
 from evidentia.events.onnx import NetworkStep, PipelineStep, check_agreement, make_engine, onnx_bytes, session
@@ -102,6 +112,20 @@ def test_every_head_decides_the_same_by_onnx_runtime(detector: Make, head: str) 
     assert any(each.level == "alarm" for each in expected)
     assert [(e.label, e.segment, e.level) for e in found] == [(e.label, e.segment, e.level) for e in expected]
     assert all(mine.opinion.allclose(its.opinion, atol=1e-4) for mine, its in zip(found, expected, strict=True))
+
+
+def test_a_warning_of_one_segment_that_skips_some_runs_by_onnx_runtime(detector: Make) -> None:
+    det = detector("temporal", series=True)
+    det.warning_ = OnsetWarning(window=1, skip=2, threshold=det.warning_.threshold)
+    series = torch.randn(80, 4, generator=torch.Generator().manual_seed(2))
+    expected, found = (det.stream(engine=engine, refractory=0.0).push(series) for engine in ("torch", "onnx"))
+    assert any(each.level == "warning" for each in expected)
+    assert [(e.label, e.segment, e.level) for e in found] == [(e.label, e.segment, e.level) for e in expected]
+
+
+def test_a_model_that_onnx_runtime_does_not_take_is_told_in_a_sentence() -> None:
+    with pytest.raises(EvidentiaError, match=r"ONNX Runtime does not take the model .* use the engine 'torch'"):
+        session(b"no model")
 
 
 class Unknown(PhaseI):

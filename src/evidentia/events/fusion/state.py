@@ -188,10 +188,10 @@ def _counting(alpha: Tensor, beta: Tensor, window: int | tuple[int, ...], begun:
 
 @lru_cache(maxsize=64)
 def _in_window(window: int | tuple[int, ...], length: int, device: torch.device) -> Tensor:
-    """Which segments are in each class's window, shape `(K, M)`, or `(M,)` for one window."""
+    """Which segments are in each class's window, shape `(K, M)`, or `(1, M)` for one window."""
     with torch.inference_mode(False):
         age = torch.arange(length, -1, -1, device=device)
-        return age < torch.tensor(window, device=device).unsqueeze(-1)
+        return age < torch.tensor(window, device=device).reshape(-1, 1)
 
 
 def _runs(values: Tensor, size: int) -> Tensor:
