@@ -577,3 +577,18 @@ def test_a_picture_that_cannot_be_written_is_told_before_any_scoring(
     monkeypatch.setattr(EventDetector, "evaluate", lambda *_, **__: pytest.fail("scored"))
     result = run("evaluate", model, "synthetic", "--clips", "1", "--picture", tmp_path / "a.gif")
     assert "a figure is saved as" in str(result.exception)
+
+
+def test_files_that_cannot_be_written_are_told_before_any_work(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("fit", "evaluate"):
+        monkeypatch.setattr(EventDetector, name, lambda *_, **__: pytest.fail("worked in vain"))
+    (tmp_path / "file").touch()
+    bad, few = tmp_path / "file" / "x", ("--clips", "4")
+    for arguments in (
+        ("train", "synthetic", *few, "--out", bad),
+        ("train", "synthetic", *few, "--out", tmp_path / "out", "--checkpoint", bad),
+        ("evaluate", model, "synthetic", *few, "--json", bad),
+    ):
+        assert "cannot be written" in str(run(*arguments).exception)

@@ -150,6 +150,9 @@ def test_bad_settings_are_sentences(clips: list[Clip], tmp_path: Path) -> None:
         EventTraining(epochs=0)
     with pytest.raises(EvidentiaError, match="is a folder"):
         EventTraining(checkpoint=tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(EvidentiaError, match="cannot be written"):
+        EventDetector(checkpoint=tmp_path / "file" / "run.safetensors")
     with pytest.raises(EvidentiaError, match="loss"):
         EventDetector(loss="hinge")
     with pytest.raises(EvidentiaError, match="lower the learning rate"):

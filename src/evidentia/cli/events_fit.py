@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import check_writable
 from evidentia.cli.events_clips import SOUND_RATE, has_parts, is_series, read_clips
 from evidentia.cli.events_sources import told_as_options
 from evidentia.evaluation import EarlyScores
@@ -40,8 +41,7 @@ def run_train(
     time_column: str | None = None,
 ) -> None:
     """Load, fit, save, and print what was calibrated."""
-    if out.is_dir():
-        raise EvidentiaError(f"the detector is written to a file, but {out} is a folder")
+    check_writable(out)
     sound = model.get("sound", not is_series(data))
     model = {"network": "crnn" if sound else "temporal", **model, "sound": sound}
     detector, begin = EventDetector(**model), time.monotonic()
@@ -85,6 +85,8 @@ def run_evaluate(
     picture: Path | None = None,
 ) -> None:
     """Score a detector, print the figures, write them and draw the first clip."""
+    if json_file is not None:
+        check_writable(json_file)
     if picture is not None:
         from evidentia.reports.style import check_picture
 

@@ -187,7 +187,7 @@ def export_onnx(network: EventNetwork | EventDetector, path: str | Path) -> None
     step = NetworkStep(found)
     content = onnx_bytes(step)
     check_agreement(step, session(content))
-    write_atomically(path, lambda part: part.write_bytes(content))
+    write_atomically(path, lambda part: _write(part, content))
 
 
 def onnx_bytes(step: NetworkStep) -> bytes:
@@ -236,8 +236,7 @@ def session(model: bytes | str | Path, threads: int = 1) -> Any:
     source = model if isinstance(model, bytes) else str(model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    # Its errors have no class in common either.
-    except Exception as error:
+    except Exception as error:  # these have no class in common either
         raise EvidentiaError(f"ONNX Runtime does not take the model ({error}); use the engine 'torch'") from error
 
 
@@ -279,6 +278,10 @@ def check_agreement(step: NetworkStep, runtime: Any, segments: int = 6, batch: i
             f"ONNX Runtime and PyTorch differ in {wrong} calls on the same evidence; use the engine 'torch'"
         )
     return worst
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 @contextmanager

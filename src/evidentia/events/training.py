@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.files import check_writable
 from evidentia._support.progress import progress_bar
 from evidentia.evaluation import EventTruth
 from evidentia.events.augmentation import Batch
@@ -52,6 +53,11 @@ class EventTraining(EpochSettings):
     onset_weights: bool = False
     augmentation: bool = False
     piece: int | None = Field(None, ge=2)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint)
 
 
 @dataclass(frozen=True, eq=False)
