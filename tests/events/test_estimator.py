@@ -12,6 +12,7 @@ import torch
 
 from evidentia import EvidentiaError, Prediction
 from evidentia._support.errors import FileFormatError
+from evidentia._support.files import load_tensors, save_tensors
 from evidentia.events import (
     HEADS,
     NETWORKS,
@@ -128,6 +129,41 @@ def test_save_and_load(fitted: EventDetector, clips: list[Clip], tmp_path: Path)
     file.write_bytes(content)
     with pytest.raises(FileFormatError, match="checksum"):
         EventDetector.load(file)
+
+
+def test_a_file_says_nothing_of_what_is_written_to_where(clips: list[Clip], tmp_path: Path) -> None:
+    file, checkpoint = tmp_path / "detector.safetensors", tmp_path / "run.safetensors"
+    EventDetector(**QUICK, checkpoint=checkpoint).fit(clips).save(file)
+    tensors, content = load_tensors(file, "event detector")
+    assert "checkpoint" not in content["settings"]
+    content["settings"]["checkpoint"] = str(tmp_path / "elsewhere")
+    save_tensors(file, "event detector", tensors, content)
+    EventDetector.load(file).fit(clips)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("inputs", {"window": 2**31}, "window: Input should be less"),
+        ("inputs", {"frame_hop": 2**40}, "frame_hop must be at most the window, 2048"),
+        ("inputs", {"segment": 2**40}, "segment: Input should be less"),
+        ("head.bias", torch.nan, r"weights that are NaN or infinite, head\.bias"),
+        ("head.bias", torch.inf, r"weights that are NaN or infinite, head\.bias"),
+    ],
+)
+def test_numbers_that_no_detector_has_are_refused(
+    fitted: EventDetector, tmp_path: Path, part: str, change: Any, message: str
+) -> None:
+    fitted.save(tmp_path / "detector")
+    tensors, content = load_tensors(tmp_path / "detector", "event detector")
+    if part in content:
+        content[part] |= change
+    else:
+        tensors[f"network/{part}"][0] = change
+    save_tensors(tmp_path / "detector", "event detector", tensors, content)
+    with pytest.raises(EvidentiaError, match=message):
+        EventDetector.load(tmp_path / "detector")
 
 
 @pytest.mark.parametrize("network", list(NETWORKS))
@@ -272,9 +308,7 @@ def test_classes_that_the_detector_does_not_know_are_told_when_it_is_scored(
     fitted: EventDetector, clips: list[Clip]
 ) -> None:
     others = [replace(clip, events=[("Siren", *event[1:]) for event in clip.events]) for clip in clips]
-    with pytest.warns(
-        UserWarning, match="does not know Siren, .* it knows clicks, hiss, siren"
-    ):
+    with pytest.warns(UserWarning, match="does not know Siren, .* it knows clicks, hiss, siren"):
         fitted.evaluate(others)
 
 

@@ -33,7 +33,7 @@ NEAR_RATE = 0.01
 class Inputs(Settings, ABC):
     """What sound and series have in common."""
 
-    segment: int = Field(default=4, ge=1)
+    segment: int = Field(default=4, ge=1, le=4096)
 
     @property
     @abstractmethod
@@ -130,10 +130,15 @@ class SoundInputs(Inputs):
 
     kind: Literal["sound"] = "sound"
     rate: int = Field(default=16_000, ge=1)
-    mels: int = Field(default=128, ge=1)
-    window: int = Field(default=2048, ge=1)
+    mels: int = Field(default=128, ge=1, le=1024)
+    window: int = Field(default=2048, ge=1, le=2**18)
     frame_hop: int = Field(default=256, ge=1)
     centred: bool = False
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.frame_hop > self.window:
+            raise EvidentiaError(f"frame_hop must be at most the window, {self.window}, got {self.frame_hop}")
 
     @property
     def features(self) -> int:
@@ -224,7 +229,7 @@ class SeriesInputs(Inputs):
     """
 
     kind: Literal["series"] = "series"
-    segment: int = Field(default=1, ge=1)
+    segment: int = Field(default=1, ge=1, le=4096)
     rate: float = Field(gt=0)
     channels: int = Field(ge=1)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Detector = TypeVar("Detector", bound="EventDetector")
 
 _KIND = "event detector"
+# Settings of one training on one machine. A file of others may not say what is written to where.
+_LEFT_OUT = {"checkpoint"}
 
 
 def save_detector(det: EventDetector, path: str | Path) -> None:
@@ -31,7 +33,7 @@ def save_detector(det: EventDetector, path: str | Path) -> None:
         "preset": det.preset,
         "network_settings": det.network_settings,
         "sound": det.sound,
-        "settings": det.settings.model_dump(mode="json"),
+        "settings": det.settings.model_dump(mode="json", exclude=_LEFT_OUT),
         "tuning": det.tuning.model_dump(mode="json"),
         "trigger": det.trigger.model_dump(mode="json"),
         "labels": list(det.labels_),
@@ -61,7 +63,7 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
             content["preset"],
             content["network_settings"],
             content.get("sound"),
-            **content["settings"],
+            **{name: value for name, value in content["settings"].items() if name not in _LEFT_OUT},
             **content["tuning"],
             # Files of before have neither a trigger of their own nor the names of channels.
             **content.get("trigger", {}),
@@ -70,6 +72,7 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
         det.columns_ = tuple(content.get("columns", ()))
         trained = det._new_network()
         trained.load_state_dict(part_of(tensors, "network"))
+        _check_finite(trained, path)
         # Nor have they units of their own.
         unit = content.get("unit")
         trained.unit = None if unit is None else torch.tensor(unit).expand(trained.features).clone()
@@ -77,7 +80,16 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
         det.head_, det.warning_ = chosen, warning
     except EvidentiaError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise FileFormatError(f"{path} does not hold a whole event detector: {error}") from error
     det.network_ = trained.eval()
     return det
+
+
+def _check_finite(network: EventNetwork, path: str | Path) -> None:
+    """Refuse weights by which nothing would ever be called."""
+    if wrong := [name for name, tensor in network.state_dict().items() if not bool(tensor.isfinite().all())]:
+        raise FileFormatError(
+            f"{path} holds weights that are NaN or infinite, {', '.join(wrong)[:200]}; it is damaged: train and save "
+            "the detector again"
+        )
