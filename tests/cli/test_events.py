@@ -14,6 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from evidentia import EvidentiaError
 from evidentia._version import __version__
 from evidentia.cli import app
 from evidentia.events import Clip, DetectorStream, EventDetector, load_clips, read_audio
@@ -569,6 +570,22 @@ def test_sound_of_another_rate_is_resampled(model: Path, tmp_path: Path) -> None
     clip: Clip = load_clips("synthetic", count=1)[0]
     soundfile.write(tmp_path / "a.flac", clip.samples[::2].numpy(), 8000)
     assert "10.0 s heard" in run("detect", model, tmp_path / "a.flac").stderr
+
+
+@pytest.mark.parametrize("rate", [16_000, 22_050])
+def test_a_sound_file_with_nan_is_heard_as_a_stream_is(model: Path, tmp_path: Path, rate: int) -> None:
+    sound = load_clips("synthetic", count=1)[0].samples.numpy().copy()
+    sound[50_000:50_010] = np.nan, *[np.inf] * 9
+    soundfile.write(tmp_path / "a.wav", sound, rate, subtype="FLOAT")
+    result = run("detect", model, tmp_path / "a.wav", "--format", "json")
+    assert lines(result)
+    assert "numbers missing or invalid" in result.stderr
+    if rate == 16_000:
+        assert "; 10 numbers missing or invalid" in result.stderr
+        expected = EventDetector.load(model).stream().push(sound)
+        assert [each["time"] for each in lines(result)] == [each.time for each in expected]
+    with pytest.raises(EvidentiaError, match="NaN or infinite"):
+        read_audio(tmp_path / "a.wav")
 
 
 def test_a_picture_that_cannot_be_written_is_told_before_any_scoring(

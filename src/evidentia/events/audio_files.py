@@ -46,6 +46,8 @@ def read_audio(path: str | os.PathLike[str], rate: int | None = None) -> tuple[T
                 f"{_MOST_SAMPLES} samples, or push it through a stream in chunks"
             )
         found, (mono,) = int(file.samplerate), mono_blocks(file, file.frames, path)
+    if not np.isfinite(mono).all():
+        raise FileFormatError(f"{path} holds samples that are NaN or infinite; write it again with finite ones")
     if rate is not None and rate != found:
         mono, found = resample(mono, found, rate), int(rate)
     return torch.from_numpy(np.ascontiguousarray(mono, dtype=np.float32)), found
@@ -80,8 +82,6 @@ def mono_blocks(file: Any, size: int, path: str | os.PathLike[str]) -> Iterator[
             raise FileFormatError(
                 f"{path} announces {file.frames} samples and has {first + len(samples)}: it is truncated or damaged"
             )
-        if not np.isfinite(samples).all():
-            raise FileFormatError(f"{path} holds samples that are NaN or infinite; write it again with finite ones")
         yield samples.mean(1) if samples.shape[1] > 1 else samples[:, 0]
 
 

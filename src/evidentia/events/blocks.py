@@ -23,7 +23,8 @@ _REACH = 10
 def audio_blocks(path: str | os.PathLike[str], rate: float) -> Iterator[Block]:
     """Read a sound file in blocks of float32 samples in [-1, 1], one channel, resampled to a rate, a whole number.
 
-    Put together, the blocks are what `read_audio` gives, but a file may be of any length.
+    Put together, the blocks are what `read_audio` gives, but a file may be of any length, and samples that are NaN or
+    infinite, in which a stream hears silence, stay as they are, with those beside them if the file is resampled.
 
     Raises:
         FileNotFoundError: if there is no such file.
