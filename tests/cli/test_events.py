@@ -511,7 +511,7 @@ def refused(arguments: list[Any], capsys: pytest.CaptureFixture[str]) -> str:
         (["train", "synthetic", "--out", "x", "--network", "rnn"], "'rnn'"),
         (["train", "synthetic", "--out", "x", "--head", "wcb"], "'wcb'"),
         (["train", "synthetic", "--out", "x", "--delay", "1", "--macro-f1", "0.5"], "one target can be met at a time"),
-        (["train", "esc50-alarm", "--out", "x"], "pass data_root"),
+        (["train", "esc50-alarm", "--out", "x"], "pass data_root (--data-root)"),
         (["evaluate", "nowhere.safetensors", "synthetic"], "there is no file nowhere.safetensors"),
         (["detect", "nowhere.safetensors", "-"], "there is no file nowhere.safetensors"),
     ],

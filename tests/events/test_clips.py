@@ -55,6 +55,7 @@ def test_a_clip_takes_arrays_lists_and_tensors():
         ({"rate": True}, "rate"),
         ({"rate": np.float32("nan")}, "rate"),
         ({"name": ""}, "name"),
+        ({"events": None}, "events must be a list .* empty if there are none, got None"),
         ({"events": [("a", 0.5)]}, "onset and an offset"),
         ({"events": [("a", "x", 1.0)]}, "onset and an offset"),
         ({"events": [("", 0.0, 0.5)]}, "label"),

@@ -113,6 +113,16 @@ def test_a_long_gap_is_heard_as_far_as_a_short_one(detectors: dict[str, EventDet
     assert [each.to_dict() for each in short] == [each.to_dict() for each in long]
 
 
+@pytest.mark.parametrize("kind", ["sound", "series"])
+def test_a_gap_of_all_time_is_refused(detectors: dict[str, EventDetector], kind: str) -> None:
+    stream = detectors[kind].stream()
+    with pytest.raises(EvidentiaError, match=r"a gap may last up to .* s, got 1e\+18; are these seconds"):
+        stream.push(None, seconds=1e18)
+    # A clock that is set from 0 to the seconds since 1970.
+    stream.push(None, seconds=1.8e9)
+    assert stream.time == pytest.approx(1.8e9)
+
+
 def test_states_of_before_are_in_no_gap(detectors: dict[str, EventDetector]) -> None:
     det = detectors["series"]
     stream = det.stream()

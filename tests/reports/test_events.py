@@ -135,5 +135,7 @@ def test_bad_input(clip):
             clip_picture(detector, clip, labels)
     with pytest.raises(EvidentiaError, match="shorter than a segment"):
         clip_picture(detector, Clip(clip.samples[:100], clip.rate))
+    with pytest.raises(EvidentiaError, match="not trained yet"):
+        clip_picture(EventDetector(), clip)
     with pytest.raises(EvidentiaError, match="is of a Clip"):
         clip_picture(detector, clip.samples)

@@ -71,6 +71,11 @@ class Clip:
         if not 0 < rate < math.inf:
             raise EvidentiaError(f"{self.name}: rate must be a positive number of samples a second, got {given!r}")
         samples = _samples(self.samples, self.name)
+        if not isinstance(self.events, Iterable):
+            raise EvidentiaError(
+                f"{self.name}: events must be a list of labels with onset and offset, empty if there are none, got "
+                f"{self.events!r}"
+            )
         events = sorted(
             (as_event(event, self.name, samples.shape[0] / rate) for event in self.events),
             key=lambda event: (event.onset, event.offset, event.label),

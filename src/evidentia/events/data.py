@@ -80,7 +80,7 @@ def check_data(names: Iterable[str], data_root: str | os.PathLike[str] | None = 
         >>> check_data(["synthetic"])
         >>> check_data(["esc50-alarm"])
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: soundscapes are mixed from ESC-50; pass data_root, ...
+        evidentia._support.errors.EvidentiaError: soundscapes are mixed from ESC-50; pass data_root...
     """
     for family in dict.fromkeys(name.partition("-")[0] for name in names):
         if family == "ava":
@@ -91,7 +91,9 @@ def check_data(names: Iterable[str], data_root: str | os.PathLike[str] | None = 
 
 def _esc50(data_root: str | os.PathLike[str] | None) -> str | os.PathLike[str]:
     if data_root is None:
-        raise EvidentiaError("soundscapes are mixed from ESC-50; pass data_root, the folder that ESC-50 is in")
+        raise EvidentiaError(
+            "soundscapes are mixed from ESC-50; pass data_root (--data-root), the folder that ESC-50 is in"
+        )
     return data_root
 
 

@@ -23,6 +23,9 @@ from evidentia.events.runner import Runner
 STATE = "detector stream"
 """What the file of a stream's state is named by."""
 
+# Samples that a gap may miss: of more, not every one can be counted by floats, and many such gaps by integers.
+_MOST_MISSING = 2**53
+
 
 class DetectorStream:
     """One live stream through a trained detector; `EventDetector.stream` opens it.
@@ -156,6 +159,10 @@ class DetectorStream:
                 f"a gap, None in place of samples, needs its length in seconds=, at least 0, got {seconds!r}"
             )
         place, inputs = self._place, self.runner.inputs
+        if seconds * inputs.sample_rate > _MOST_MISSING:
+            raise EvidentiaError(
+                f"a gap may last up to {_MOST_MISSING / inputs.sample_rate:g} s, got {seconds:g}; are these seconds?"
+            )
         # Many short gaps are as long as a long one: what is rounded off comes back with the next.
         exact = seconds * inputs.sample_rate + place.owed
         missing = max(0, round(exact))

@@ -55,11 +55,11 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
 
     if not isinstance(clip, Clip):
         raise EvidentiaError(f"the picture is of a Clip, got {type(clip).__name__}")
+    found = detector.beta([clip])
     if clip.duration < detector.inputs_.seconds:
         raise EvidentiaError(
             f"{clip.name} is shorter than a segment of {detector.inputs_.seconds:g} s; give a longer one"
         )
-    found = detector.beta([clip])
     with torch.no_grad():
         opinion = detector.head_.fuse(found.alpha, found.beta).opinion
     detections = detector.detect(clip, **trigger)
