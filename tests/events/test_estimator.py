@@ -57,6 +57,10 @@ def sensor(seed: int, seconds: int = 40) -> Clip:
     return Clip(samples, 10.0, events, f"sensor {seed}")
 
 
+def stereo(clips: list[Clip]) -> list[Clip]:
+    return [replace(clip, samples=torch.stack([clip.samples, clip.samples], 1)) for clip in clips]
+
+
 def test_predictions_are_of_segments(fitted: EventDetector, clips: list[Clip]) -> None:
     one = fitted.predict(clips[0])
     assert isinstance(one, Prediction)
@@ -336,7 +340,8 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(head="or"), "no fusion head"),
         (lambda clips: EventDetector(3), "must be a name or an EventNetwork"),
         (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
-        (lambda clips: EventDetector(epoch=3), "epoch"),
+        (lambda clips: EventDetector(epoch=3), "epoch: there is none of this name, but: .*epochs"),
+        (lambda clips: EventDetector(false_alarms=1), "but: .*epochs.*false_alarms_per_minute.*refractory"),
         (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "one target"),
         (lambda clips: EventDetector(windows=(2, 0)), "windows.1"),
         (lambda clips: EventDetector(decays=(1.5,)), "decays.0"),
@@ -349,6 +354,7 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector().fit([*clips, Clip([0.0] * 8000, 8000)]), "8000 samples a second"),
         (lambda clips: EventDetector().fit([*clips, Clip(torch.zeros(8000, 2), 16_000)]), "2 channels"),
         (lambda clips: EventDetector().fit([sensor(0), sensor(1)]), "'temporal' takes any series"),
+        (lambda clips: EventDetector().fit(stereo(clips)), r"Average several channels of sound to one, samples\.mean"),
         (lambda clips: EventDetector().stream(), "not trained"),
         (lambda clips: EventDetector().predict(clips), "not trained"),
     ],

@@ -128,6 +128,8 @@ def test_the_usual_kinds_of_csv(tmp_path, text, columns):
         ("time,,flow\n0.0,1,1\n", "column 2 has no name: name it"),
         ("time,flow\n0.0,1\n0.1,1_0\n", "line 3 .* has '1_0' in column 'flow'"),
         ("time,flow\n0.0,1\n0.1,1.0.0\n", "line 3 .* has '1.0.0' in column 'flow'"),
+        ("time,flow\n2024-05-01T12:00:00,1\n", r"in column 'time', .* number of seconds, .*to_datetime.*total_seconds"),
+        ("time,flow\n12:00:01,1\n", "in column 'time', .* times must be a number of seconds"),
         ('time,flow\n0.0,1\n0.1,"2\n', "line 3: unexpected end of data"),
     ],
 )

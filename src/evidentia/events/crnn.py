@@ -78,7 +78,8 @@ class Stem(nn.Module):
         if features < stride * math.prod(pools):
             raise EvidentiaError(
                 f"this network pools bands of sound and needs at least {stride * math.prod(pools)} features a frame, "
-                f"got {features}; the network 'temporal' takes any series"
+                f"got {features}; the network 'temporal' takes any series. Average several channels of sound to one, "
+                "samples.mean(1)"
             )
         stages, inputs, bands = [], 1, features
         for stage, (outputs, pool) in enumerate(zip(maps, pools, strict=True)):

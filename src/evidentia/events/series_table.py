@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 # A column that rises by the same step, within this share of it, over at least so many rows looks like times.
 _EVEN = 0.01
 _ROWS = 20
+# Such as 2024-05-01, 01/05/2024 or 12:30.
+_DATE = re.compile(r"\d[-/:]\d")
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -147,7 +150,13 @@ def _told_row(cells: list[str], names: list[str], decimal: str, where: str) -> l
         return _row(cells, decimal)
     except ValueError as error:
         column = next(place for place, cell in enumerate(cells) if is_text(cell, decimal))
+        advice = "leave the cell empty if the number is missing, or the column out"
+        if _DATE.search(cells[column]):
+            advice = (
+                "times must be a number of seconds, such as by pandas, with t = pd.to_datetime(column): "
+                "(t - t[0]).dt.total_seconds(); other dates are to be left out"
+            )
         raise FileFormatError(
-            f"{where} has {cells[column][:50]!r} in column {names[column]!r}, where there must be numbers only; leave "
-            "the cell empty if the number is missing, or the column out"
+            f"{where} has {cells[column][:50]!r} in column {names[column]!r}, where there must be numbers only; "
+            f"{advice}"
         ) from error
