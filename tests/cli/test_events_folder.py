@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidentia.cli import app
-from evidentia.events import Clip, EventDetector
+from evidentia.events import Clip, EventDetector, mix_soundscapes
 
 soundfile = pytest.importorskip("soundfile")
 RATE = 16_000
@@ -65,6 +65,58 @@ def test_what_is_held_out_is_given_to_calibrate_on(
     assert (len(train), len(held)) == (6, 2)
     assert all("-train-6-" in clip.name for clip in train)
     assert all("-validation-7-" in clip.name for clip in held)
+
+
+def test_clips_to_calibrate_on_are_given_as_those_to_train_on(
+    sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All sounds of another folder, a part of a data set, or a table with its sounds, whatever is trained on."""
+    given: list[list[Clip]] = []
+
+    def fit(self: EventDetector, clips: list[Clip], validation: list[Clip]) -> None:
+        given.append(validation)
+        raise SystemExit(7)
+
+    monkeypatch.setattr(EventDetector, "fit", fit)
+    (tmp_path / "labels.tsv").write_text("filename\tonset\toffset\tevent_label\n1.wav\t0.1\t0.5\tbeep\n")
+    soundfile.write(tmp_path / "1.wav", np.zeros(RATE), RATE)
+    others = tmp_path / "others"
+    # One sound of a class, of which no part could be held out.
+    (others / "beep").mkdir(parents=True)
+    soundfile.write(others / "beep" / "1.wav", 0.5 * np.sin(np.arange(RATE)), RATE)
+    for validation in (others, "synthetic", tmp_path / "labels.tsv"):
+        options = ("--out", tmp_path / "model", "--clips", "6", "--validation", validation)
+        assert run("train", sounds, *options).exit_code == 7
+    mixed, drawn, listed = given
+    assert (len(mixed), len(drawn), len(listed)) == (2, 2, 1)
+    assert "others-test-" in mixed[0].name
+    assert drawn[0].name.startswith("synthetic-1-")
+    assert listed[0].events[0].label == "beep"
+
+
+def test_clips_are_mixed_over_a_background(
+    sounds: Path, trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, behind = tmp_path / "room", []
+    (room / "monday").mkdir(parents=True)
+    soundfile.write(room / "monday" / "fan.flac", 0.1 * np.sin(np.arange(RATE)), RATE)
+    mix = mix_soundscapes
+
+    def watched(*given: Any, **options: Any) -> Any:
+        behind.append([sound.name for sound in options["background"]])
+        return mix(*given, **options)
+
+    monkeypatch.setattr("evidentia.events.sound_folder.mix_soundscapes", watched)
+    options = ("--clips", "4", "--background", room)
+    assert run("train", sounds, "--out", tmp_path / "model", "--epochs", "1", *options).exit_code == 0
+    assert run("evaluate", trained[0], sounds, *options).exit_code == 0
+    assert behind == [["fan"]] * 3
+    for data, place, told in (
+        ("synthetic", room, "those of synthetic are not mixed"),
+        (sounds, sounds / "notes", "has no wav, flac or ogg file to go on behind the events"),
+    ):
+        result = run("train", data, "--out", tmp_path / "model", "--background", place)
+        assert told in str(result.exception)
 
 
 def test_evaluation_mixes_others_and_says_so(trained: tuple[Path, Any], sounds: Path, tmp_path: Path) -> None:

@@ -43,6 +43,9 @@ _MaxDelay = Annotated[
 _EarlyCollar = Annotated[
     float, typer.Option(min=0, help="Alarms up to this long before the onset, in seconds, count as hits.")
 ]
+_Background = Annotated[
+    Path | None, typer.Option(help="Folder of sounds that clips from a folder of sounds are mixed over; else noise.")
+]
 _DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, AVA, or the sounds of a tsv file, are in.")]
 
 
@@ -106,6 +109,11 @@ def train(
     start: Annotated[
         Path | None, typer.Option(help="A trained detector to start from; its classes may be others.")
     ] = None,
+    validation: Annotated[
+        str | None,
+        typer.Option(help="Clips to calibrate on, given as DATA is; else a part of DATA that is not trained on."),
+    ] = None,
+    background: _Background = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     time: _Time = None,
@@ -133,7 +141,17 @@ def train(
     )
     model |= {"size": size.value, "head": head, "seed": seed, "early_collar": early_collar}
     model["preset"] = None if preset is _Preset.NONE else preset.value
-    run_train(data, out, model, clips=clips, data_root=data_root, rate=rate, time_column=time)
+    run_train(
+        data,
+        out,
+        model,
+        clips=clips,
+        validation=validation,
+        data_root=data_root,
+        rate=rate,
+        time_column=time,
+        background=background,
+    )
 
 
 @events.command()
@@ -148,6 +166,7 @@ def evaluate(
     needed: _Needed = None,
     of: _Of = None,
     refractory: _Refractory = None,
+    background: _Background = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     time: _Time = None,
@@ -170,6 +189,7 @@ def evaluate(
         data_root=data_root,
         rate=rate,
         time_column=time,
+        background=background,
         json_file=json,
         picture=picture,
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from evidentia._support.errors import EvidentiaError
 from evidentia.cli.events_sources import TIME, told_as_options
 from evidentia.events import Clip, load_clips, load_series, load_strong
@@ -26,6 +24,7 @@ def read_clips(
     rate: int = SOUND_RATE,
     series_rate: float | None = None,
     time_column: str | None = None,
+    background: Path | None = None,
 ) -> list[Clip]:
     """Clips of a data set by name, of a tsv file of events, of a folder with one, with series, or with sounds to mix.
 
@@ -38,6 +37,7 @@ def read_clips(
         rate: sounds are resampled to it.
         series_rate: of series in files without a column of times.
         time_column: the name of that column; else it is named time.
+        background: a folder of sounds that go on behind those of a folder of sounds.
     """
     path = Path(data)
     if data in DATASETS:
@@ -51,7 +51,7 @@ def read_clips(
         with told_as_options():
             return load_series(path, rate=series_rate, time=time_column or TIME, limit=count)
     if is_sound_folder(path):
-        return _mixed(path, part, count, seed, rate)
+        return _mixed(path, part, count, seed, rate, background)
     if path.is_dir():
         tables = sorted(path.glob("*.tsv"))
         if len(tables) != 1:
@@ -64,6 +64,15 @@ def read_clips(
     if not clips:
         raise EvidentiaError(f"{path} lists no sound file; it needs a line for each event")
     return clips
+
+
+def check_background(data: str, background: Path | None) -> None:
+    """Require that clips are mixed if there is something to mix them over."""
+    if background is not None and not is_sound_folder(data):
+        raise EvidentiaError(
+            f"--background is what clips are mixed over, and those of {data} are not mixed; give a folder with a "
+            "sub-folder of sounds for each class, or leave --background out"
+        )
 
 
 def has_parts(data: str) -> bool:
@@ -81,14 +90,7 @@ def is_series(data: str) -> bool:
     return any(path.glob("*.csv")) and not any(path.glob("*.tsv"))
 
 
-def _mixed(folder: Path, part: str, count: int | None, seed: int, rate: int) -> list[Clip]:
+def _mixed(folder: Path, part: str, count: int | None, seed: int, rate: int, background: Path | None) -> list[Clip]:
     """Clips from a folder of sounds; what there is to say of it is said once, with the part to train on."""
     with told_as_options(quiet=part == "validation"):
-        clips = folder_soundscapes(folder, part, count, seed, rate=rate)
-    if part == "test":
-        typer.echo(
-            f"clips are mixed from all sounds in {folder}; if the detector was trained on some of them, its scores are "
-            "too good: give a folder of other sounds",
-            err=True,
-        )
-    return clips
+        return folder_soundscapes(folder, part, count, seed, rate=rate, background=background)

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
-from evidentia.cli.events_clips import SOUND_RATE, has_parts, is_series, read_clips
+from evidentia.cli.events_clips import SOUND_RATE, check_background, has_parts, is_series, read_clips
 from evidentia.cli.events_sources import told_as_options
 from evidentia.evaluation import EarlyScores
-from evidentia.events import ANY, EventDetector, FusionHead
+from evidentia.events import ANY, Clip, EventDetector, FusionHead
 from evidentia.events.data import DATASETS
+from evidentia.events.sound_folder import is_sound_folder
 from evidentia.experiments.record import RunRecord
 
 # Where none came in a time in which three were to be expected, fewer are meant, with a certainty of 95%.
@@ -36,24 +38,22 @@ def run_train(
     model: dict[str, Any],
     *,
     clips: int | None,
+    validation: str | None = None,
     data_root: Path | None = None,
     rate: float | None = None,
     time_column: str | None = None,
+    background: Path | None = None,
 ) -> None:
     """Load, fit, save, and print what was calibrated."""
     check_writable(out)
+    check_background(data, background)
     sound = model.get("sound", not is_series(data))
     model = {"network": "crnn" if sound else "temporal", **model, "sound": sound}
     detector, begin = EventDetector(**model), time.monotonic()
-    seed = model["seed"]
-    training = read_clips(
-        data, "train", count=clips, seed=seed, data_root=data_root, series_rate=rate, time_column=time_column
-    )
-    held = None
-    if has_parts(data):
-        # A quarter as many to calibrate on, which come from other sounds.
-        few = None if clips is None else math.ceil(clips / 4)
-        held = read_clips(data, "validation", count=few, seed=seed, data_root=data_root)
+    source: dict[str, Any] = {"seed": model["seed"], "data_root": data_root, "background": background}
+    source |= {"series_rate": rate, "time_column": time_column}
+    training = read_clips(data, "train", count=clips, **source)
+    held = _held_out(data, validation, clips, source)
     with warnings.catch_warnings():
         # It is told in a sentence of its own, beneath the target.
         warnings.filterwarnings("ignore", message="the clips to calibrate on")
@@ -81,12 +81,14 @@ def run_evaluate(
     data_root: Path | None = None,
     rate: float | None = None,
     time_column: str | None = None,
+    background: Path | None = None,
     json_file: Path | None = None,
     picture: Path | None = None,
 ) -> None:
     """Score a detector, print the figures, write them and draw the first clip."""
     if json_file is not None:
         check_writable(json_file)
+    check_background(data, background)
     if picture is not None:
         from evidentia.reports.style import check_picture
 
@@ -107,7 +109,14 @@ def run_evaluate(
         rate=sound_rate,
         series_rate=rate,
         time_column=time_column,
+        background=background,
     )
+    if is_sound_folder(data):
+        typer.echo(
+            f"clips are mixed from all sounds in {data}; if the detector was trained on some of them, its scores are "
+            "too good: give a folder of other sounds",
+            err=True,
+        )
     if not any(label in detector.labels_ for clip in found for label in clip.labels):
         raise EvidentiaError(
             f"{_short(data)} has no event of a class that the detector knows: {', '.join(detector.labels_)}"
@@ -124,6 +133,17 @@ def run_evaluate(
         from evidentia.reports import clip_picture, save_figure
 
         save_figure(clip_picture(detector, found[0], **trigger), picture)
+
+
+def _held_out(data: str, validation: str | None, clips: int | None, source: Mapping[str, Any]) -> list[Clip] | None:
+    """Clips to calibrate on; None if a part of the training clips is to be held out."""
+    if validation is None and not has_parts(data):
+        return None
+    given = data if validation is None else validation
+    # Of sounds that are trained on, and of data sets, there is a part for it; a folder of other sounds is taken whole.
+    part = "validation" if given == data or given in DATASETS else "test"
+    few = math.ceil(clips / 4) if clips is not None and has_parts(given) else None
+    return read_clips(given, part, count=few, **source)
 
 
 def _short(data: str) -> str:

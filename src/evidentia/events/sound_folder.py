@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.audio_files import EXTENSIONS
+from evidentia.events.audio_files import EXTENSIONS, read_audio
 from evidentia.events.clips import Clip
 from evidentia.events.sounds import Sound, load_sounds
 from evidentia.events.soundscapes import audible, mix_soundscapes, part_seed
@@ -34,9 +34,15 @@ def is_sound_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def folder_soundscapes(
-    folder: str | os.PathLike[str], part: str = "train", count: int | None = None, seed: int = 0, *, rate: int = 16_000
+    folder: str | os.PathLike[str],
+    part: str = "train",
+    count: int | None = None,
+    seed: int = 0,
+    *,
+    rate: int = 16_000,
+    background: str | os.PathLike[str] | None = None,
 ) -> list[Clip]:
-    """Soundscapes of 10 s over noise from a folder that has a sub-folder of sounds for each class.
+    """Soundscapes of 10 s from a folder that has a sub-folder of sounds for each class.
 
     Training clips are mixed from four fifths of the sounds of each class, those for validation from the others, drawn
     by the seed: no sound is in both (see `part_sounds`). Test clips are mixed from all, and tell something only of
@@ -49,6 +55,8 @@ def folder_soundscapes(
         count: how many clips.
         seed: of the draw and of the mixing, which differs from part to part.
         rate: resample to this rate.
+        background: a folder of sounds that go on behind the events, in it or below it, the same for all parts; noise
+            only if None.
     """
     if part not in FOLDER_CLIPS:
         raise EvidentiaError(f"there is no part named {part!r}; choose one of: {', '.join(FOLDER_CLIPS)}")
@@ -57,7 +65,8 @@ def folder_soundscapes(
         kept, held = part_sounds(sounds, seed)
         sounds = held if part == "validation" else kept
     number, name = FOLDER_CLIPS[part] if count is None else count, f"{Path(folder).resolve().name}-{part}"
-    return mix_soundscapes(sounds, number, part_seed(seed, part, FOLDER_CLIPS), name=name)
+    behind = () if background is None else _background(Path(background), rate)
+    return mix_soundscapes(sounds, number, part_seed(seed, part, FOLDER_CLIPS), background=behind, name=name)
 
 
 def part_sounds(sounds: Sequence[Sound], seed: int = 0) -> tuple[list[Sound], list[Sound]]:
@@ -105,3 +114,10 @@ def part_sounds(sounds: Sequence[Sound], seed: int = 0) -> tuple[list[Sound], li
         [sound for n, group in enumerate(groups) if n not in held for sound in group],
         [sound for n in sorted(held) for sound in groups[n]],
     )
+
+
+def _background(folder: Path, rate: int) -> list[Sound]:
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in EXTENSIONS)
+    if not files:
+        raise FileNotFoundError(f"{folder} has no wav, flac or ogg file to go on behind the events")
+    return [Sound(read_audio(file, rate)[0].numpy(), rate, "background", file.stem) for file in files]
