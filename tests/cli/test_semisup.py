@@ -60,8 +60,15 @@ def test_the_methods_figures_are_written_before_the_controls_run(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(semisup_runs.PoolRuns, "run_controls", stop)
-    run("--seeds", "1", "--json", str(file))
+    stopped = run("--seeds", "1", "--json", str(file))
+    assert "stopped: nothing of it was kept; give --checkpoint next time" in stopped.stderr
     assert json.loads(file.read_text())["mean"]["accuracy"] > 0
+    stopped = run("--seeds", "1", "--checkpoint", str(tmp_path / "kept"), "--json", str(file))
+    assert "stopped: the same command goes on from here" in stopped.stderr
+    # As a disk that was full leaves it.
+    (seconds,) = (tmp_path / "kept").glob("*.seconds")
+    seconds.write_text("")
+    assert run("--seeds", "1", "--checkpoint", str(tmp_path / "kept"), "--no-controls").exit_code == 0
 
 
 def test_no_controls(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch import nn
 
-from evidentia.learning.modes import evaluating
+from evidentia.learning.modes import evaluating, frozen_statistics
 
 
 def test_every_layer_gets_back_its_own_mode_even_after_an_error():
@@ -25,3 +26,12 @@ def test_every_layer_gets_back_its_own_mode_even_after_an_error():
 def test_errors_come_through():
     with pytest.raises(ZeroDivisionError), evaluating(nn.Dropout()):
         raise ZeroDivisionError
+
+
+def test_running_statistics_of_instance_norm_stay_too():
+    norm = nn.InstanceNorm1d(2, track_running_stats=True)
+    with frozen_statistics(norm):
+        norm(torch.randn(5, 2, 7) + 3)
+    assert norm.running_mean.tolist() == [0, 0]
+    norm(torch.randn(5, 2, 7) + 3)
+    assert norm.running_mean.min() > 0

@@ -185,3 +185,21 @@ def test_a_network_of_ones_own_is_shown_what_was_given() -> None:
 def test_small_tables_of_numbers_are_no_images() -> None:
     assert not InputForm.of((11, 28), None).adds_channel
     assert InputForm.of((12, 28), "lenet").adds_channel
+
+
+def test_what_is_predicted_has_the_scale_of_training(tmp_path: Path) -> None:
+    images = pixels()
+    units = torch.as_tensor(images).float() / 255
+    numbers = units * 5 - 1
+    trained = {
+        name: SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((x[:8], Y), x)
+        for name, x in (("bytes", images), ("numbers", numbers), ("units", units))
+    }
+    assert torch.equal(trained["bytes"].predict(units).probs, trained["bytes"].predict(images).probs)
+    assert torch.equal(trained["units"].predict(images).probs, trained["units"].predict(units).probs)
+    trained["bytes"].save(tmp_path / "clf.safetensors")
+    for clf in (trained["bytes"], SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")):
+        with pytest.raises(EvidentiaError, match=r"float32 of up to 255, .* trained on uint8.*divide by 255"):
+            clf.predict(255 * units)
+    with pytest.raises(EvidentiaError, match=r"the inputs are uint8.*trained on numbers beyond 0 to 1"):
+        trained["numbers"].score(images, [0] * len(images))

@@ -9,6 +9,7 @@ from torch.func import functional_call, grad
 
 from evidentia import EvidentiaError
 from evidentia.semisup import MLP, LastLayer, LeNet, WideResNet
+from evidentia.semisup.last_layer import Undivided
 
 
 class Twisted(nn.Module):
@@ -90,8 +91,8 @@ def test_gradients_reach_everything_before_the_last_layer():
 
 @pytest.mark.parametrize(
     "ending",
-    [nn.Softmax(-1), nn.ReLU(inplace=True), nn.Flatten(0), lambda z: z[:, :2], lambda z: z.clone(), lambda z: (z, z)],
-    ids=["softmax", "in place", "reshaped", "cut", "copied", "pair"],
+    [nn.Softmax(-1), nn.ReLU(inplace=True), nn.Flatten(0), lambda z: z[:, :2], lambda z: z.clone()],
+    ids=["softmax", "in place", "reshaped", "cut", "copied"],
 )
 def test_a_network_with_another_ending_is_refused(ending):
     net = Ending(ending)
@@ -125,3 +126,29 @@ def test_an_error_of_the_network_leaves_no_hook():
     with pytest.raises(RuntimeError):
         LastLayer(net).hidden_and_logits(torch.randn(5, 2))
     assert not net[0]._forward_hooks
+
+
+def test_a_network_that_gives_a_pair_is_told_so():
+    with pytest.raises(EvidentiaError, match="must give a tensor of logits, in training mode too, got tuple"):
+        LastLayer(Ending(lambda z: (z, z))).hidden_and_logits(torch.randn(5, 4))
+
+
+def test_a_linear_layer_with_a_forward_of_its_own_is_no_last_layer():
+    class Cosine(nn.Linear):
+        def forward(self, x):
+            return nn.functional.linear(nn.functional.normalize(x), nn.functional.normalize(self.weight))
+
+    with pytest.raises(EvidentiaError, match=r"the last nn\.Linear to run is '0'"):
+        LastLayer(nn.Sequential(nn.Linear(4, 8), Cosine(8, 3))).hidden_and_logits(torch.randn(5, 4))
+
+
+def test_a_network_that_works_in_place_leaves_its_inputs():
+    class InPlace(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.sub_(5.0))
+
+    network, x = nn.Sequential(InPlace(4, 4), nn.Linear(4, 3)), torch.randn(5, 4)
+    before = x.clone()
+    LastLayer(network).hidden_and_logits(x)
+    Undivided(network).hidden_and_logits(x)
+    assert torch.equal(x, before)

@@ -230,7 +230,7 @@ class Picture:
         ({"unlabeled": Inputs(torch.rand(0, 2))}, "the unlabeled dataset has no samples"),
         ({"unlabeled": np.zeros((10, 4, 4))}, r"x_unlabeled of shape \(4, 4\)"),
         ({"unlabeled": [[1.0], [2.0, 3.0]]}, "numbers in a regular shape"),
-        ({"unlabeled": np.array(["a"])}, "numbers in a regular shape"),
+        ({"unlabeled": np.array(["a"])}, "must be numbers, got text"),
         ({"unlabeled": torch.zeros(10, 1, 4, 4, dtype=torch.complex64)}, "must be real"),
         ({"unlabeled": DataLoader(Inputs(torch.rand(2, 2)))}, r"cannot be a DataLoader.* pass loader\.dataset"),
         ({"unlabeled": Stream()}, "an IterableDataset has not"),
@@ -255,6 +255,8 @@ class Picture:
         ({"is_ood": [True] * 3}, "10 samples of x_unlabeled"),
         ({"num_classes": 4}, "class 3 of 4 classes has none; label some"),
         ({"num_classes": 3.0}, r"num_classes must be a whole number of at least 2, got 3\.0"),
+        ({"unlabeled": np.ma.masked_equal(np.eye(4), 1)}, r"have 4 entries that are masked; fill them, x\.filled"),
+        ({"unlabeled": torch.full((10, 1, 4, 4), torch.nan)}, r"160 of 160 entries .* first at \[0, 0, 0, 0\]"),
         ({"unlabeled": csr_matrix(np.eye(4))}, r"the unlabeled inputs must be dense.* give x\.toarray\(\)"),
         ({"unlabeled": (row for row in torch.rand(10, 1, 4, 4))}, r"got a generator; give np\.stack\(list\(x\)\)"),
     ],
@@ -269,5 +271,5 @@ def test_samples_of_a_dataset_must_be_alike() -> None:
         def __getitem__(self, row: int) -> Any:
             return torch.rand(2 + row)
 
-    with pytest.raises(ev.EvidentiaError, match=r"must be alike, got shapes \(2,\), \(3,\)"):
+    with pytest.raises(ev.EvidentiaError, match=r"one shape and dtype, got \(2,\) of torch\.float32, \(3,\)"):
         from_arrays((torch.rand(2, 2), [0, 1]), Ragged(torch.rand(2, 2)))

@@ -91,9 +91,10 @@ def check_finite(tensor: Tensor, name: str) -> None:
     """Require that no entry is NaN or infinite."""
     if not bool(torch.isfinite(tensor).all()):
         kind = "NaN" if bool(torch.isnan(tensor).any()) else "infinite values"
-        count = int((~torch.isfinite(tensor)).sum())
+        where = (~torch.isfinite(tensor)).nonzero()
+        first = f", first at [{', '.join(map(str, where[0].tolist()))}]" if tensor.ndim else ""
         raise EvidentiaError(
-            f"{name} must be finite, got {kind} ({count} of {tensor.numel()} entries are not finite); "
+            f"{name} must be finite, got {kind} ({len(where)} of {tensor.numel()} entries are not finite{first}); "
             "check where they come from: missing data, a division by 0, or a network that diverged"
         )
 

@@ -30,6 +30,7 @@ from evidentia.semisup.tasks import (
 
 Row = tuple[str, dict[str, Any]]
 
+_GOES_ON = "the same command goes on from here"
 _CONSTANTS = {"True": True, "False": False, "None": None}
 _OPTIONS = {
     **{name: f"--{name}" for name in ("norm", "passes", "updates", "checkpoint")},
@@ -69,15 +70,20 @@ def run_semisup(
         notes.print(f"{started}/{total}  {what}, seed {seed}", style="dim", highlight=False)
 
     runs = PoolRuns(settings, seeds, checkpoint, announce)
-    runs.run_method()
-    if json_file is not None:
-        runs.save(json_file)
-    if picture is not None:
-        _draw(runs, picture)
-    if controls:
-        runs.run_controls()
+    try:
+        runs.run_method()
         if json_file is not None:
             runs.save(json_file)
+        if picture is not None:
+            _draw(runs, picture)
+        if controls:
+            runs.run_controls()
+            if json_file is not None:
+                runs.save(json_file)
+    except KeyboardInterrupt:
+        kept = "nothing of it was kept; give --checkpoint next time" if checkpoint is None else _GOES_ON
+        notes.print(f"stopped: {kept}", highlight=False)
+        raise
     _print(console, runs)
 
 

@@ -38,16 +38,16 @@ class Checkpoint:
         self.epoch += 1
         if "validation_loss" in record and record["validation_loss"] < min(losses, default=float("inf")):
             self.best_epoch = self.epoch
-            self._best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+            self._best = {name: tensor.clone() for name, tensor in module_tensors(self.model).items()}
 
     def restore_best(self) -> None:
         """Put the best weights back into the network."""
         if self._best:
-            self.model.load_state_dict(self._best)
+            load_module_tensors(self.model, self._best)
 
     def save(self, path: Path, settings: dict[str, Any]) -> None:
         """Write everything to one file, whole or not at all."""
-        tensors = {f"model/{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors = {f"model/{name}": tensor for name, tensor in module_tensors(self.model).items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self._best.items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(self.optimizer).items()}
         content = {
@@ -62,12 +62,12 @@ class Checkpoint:
         """Take up a run where its last finished epoch left it."""
         tensors, content = load_tensors(path, _KIND)
         check_settings(path, content["settings"], settings)
-        before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        before = {name: tensor.clone() for name, tensor in module_tensors(self.model).items()}
         try:
-            self.model.load_state_dict(part_of(tensors, "model"))
+            load_module_tensors(self.model, part_of(tensors, "model"))
         except RuntimeError as error:
             # Those weights that do fit have been loaded already.
-            self.model.load_state_dict(before)
+            load_module_tensors(self.model, before)
             raise FileFormatError(f"the checkpoint {path} is of another network: {error}") from error
         load_optimizer(self.optimizer, part_of(tensors, "optimizer"))
         self._best = part_of(tensors, "best")
@@ -84,6 +84,34 @@ def check_settings(path: Path, made_with: dict[str, Any], settings: dict[str, An
             f"the checkpoint {path} was made with other settings ({', '.join(changed)}); "
             "use the same ones to go on, or another file to start anew"
         )
+
+
+def module_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """All that a module holds: its `state_dict`, and the buffers that this leaves out, which training may change.
+
+    Example:
+        >>> module = nn.Linear(1, 1)
+        >>> module.register_buffer("seen", torch.zeros(1), persistent=False)
+        >>> sorted(module_tensors(module))
+        ['bias', 'seen', 'weight']
+    """
+    return {**dict(module.named_buffers()), **module.state_dict()}
+
+
+def load_module_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a module back what `module_tensors` gave; of older files, buffers outside `state_dict` stay as they are.
+
+    Raises:
+        RuntimeError: as `load_state_dict` does, if they are of another module.
+    """
+    kept = module.state_dict()
+    others = {name: buffer for name, buffer in module.named_buffers() if name not in kept and name in tensors}
+    for name, buffer in others.items():
+        if buffer.shape != tensors[name].shape:
+            raise RuntimeError(f"size mismatch for {name}: {tuple(tensors[name].shape)}, not {tuple(buffer.shape)}")
+    module.load_state_dict({name: tensor for name, tensor in tensors.items() if name not in others})
+    for name, buffer in others.items():
+        buffer.copy_(tensors[name])
 
 
 def digest(tensors: Iterable[Tensor]) -> str:

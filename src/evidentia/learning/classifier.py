@@ -15,6 +15,7 @@ from typing_extensions import Self
 from evidentia._support.checks import TensorLike, check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia.learning.checkpoint import load_module_tensors, module_tensors
 from evidentia.learning.data import Samples, as_dataset, as_inputs, device_of, in_order
 from evidentia.learning.methods import METHODS, Method
 from evidentia.learning.modes import evaluating
@@ -204,7 +205,7 @@ class EvidentialClassifier(nn.Module):
         """Save weights and settings to one file, whole or not at all. The backbone's code is not in it."""
         if any(is_lazy(tensor) for tensor in self.state_dict().values()):
             raise EvidentiaError("the head has no size yet; train the model or call it on a batch before saving it")
-        save_tensors(path, _KIND, self.state_dict(), self.settings())
+        save_tensors(path, _KIND, module_tensors(self), self.settings())
 
     @classmethod
     def load(cls, path: str | Path, backbone: nn.Module, head: nn.Module | str | None = "linear") -> Self:
@@ -220,7 +221,7 @@ class EvidentialClassifier(nn.Module):
                 content["class_names"],
                 **content["method_options"],
             )
-            model.load_state_dict(tensors)
+            load_module_tensors(model, tensors)
         except (KeyError, TypeError, RuntimeError) as error:
             raise FileFormatError(f"{path} does not fit this backbone and head: {error}") from error
         return model

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def frozen_statistics(*models: nn.Module) -> Iterator[None]:
-    """Keep the running statistics of every batch norm as they are inside a `with` block.
+    """Keep the running statistics of every batch norm and instance norm as they are inside a `with` block.
 
     In training mode, batches are still normalised by their own statistics. For passes that are no training step:
     perturbed inputs, trial steps, validation sets; and for transforms of `torch.func`, which may change no buffer.
@@ -49,13 +50,19 @@ def frozen_statistics(*models: nn.Module) -> Iterator[None]:
         >>> norm.running_mean
         tensor([0., 0.])
     """
-    layers = {layer for model in models for layer in model.modules() if isinstance(layer, _BatchNorm)}
-    tracked = {layer: layer.track_running_stats for layer in layers}
+    layers = [layer for model in models for layer in model.modules()]
+    tracked = {layer: layer.track_running_stats for layer in layers if isinstance(layer, _BatchNorm)}
+    momenta = {layer: layer.momentum for layer in layers if isinstance(layer, _InstanceNorm)}
     try:
-        for layer in layers:
+        for batch_norm in tracked:
             # With this off, batch norm in training mode is given no buffers; in evaluation mode it uses them still.
-            layer.track_running_stats = False
+            batch_norm.track_running_stats = False
+        for instance_norm in momenta:
+            # Instance norm is given its buffers in any case.
+            instance_norm.momentum = 0.0
         yield
     finally:
-        for layer, tracking in tracked.items():
-            layer.track_running_stats = tracking
+        for batch_norm, tracking in tracked.items():
+            batch_norm.track_running_stats = tracking
+        for instance_norm, momentum in momenta.items():
+            instance_norm.momentum = momentum

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
 @contextmanager
 def seeded(seed: int, epoch: int, device: torch.device | None = None) -> Iterator[None]:
-    """Seed PyTorch inside a `with` block; afterwards the random state is as it was before.
+    """Seed PyTorch, numpy and `random` inside a `with` block; afterwards their random states are as they were before.
+
+    The latter two are for what users bring, such as augmentations.
 
     Args:
         seed: the seed of the run.
@@ -26,6 +30,8 @@ def seeded(seed: int, epoch: int, device: torch.device | None = None) -> Iterato
     """
     devices = [device] if device is not None and device.type == "cuda" else []
     number = seed * 1_000_003 + epoch + 1
+    # The old generator, because that is the one without an owner.
+    before, numpy_before = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=devices):
         # Not torch.manual_seed: it notes down the whole stack for devices that are not there, which takes longer than
         # a training step of a small network.
@@ -33,4 +39,10 @@ def seeded(seed: int, epoch: int, device: torch.device | None = None) -> Iterato
         for each in devices:
             with torch.cuda.device(each):
                 torch.cuda.manual_seed(number)
-        yield
+        random.seed(number)
+        np.random.seed(number % 2**32)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy_before)  # noqa: NPY002

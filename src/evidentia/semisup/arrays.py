@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
@@ -93,6 +94,7 @@ def from_arrays(
         class_names=names,
         name=name,
         columns=features,
+        from_bytes=str(x_labeled.dtype).endswith("uint8"),
     )
 
 
@@ -142,10 +144,21 @@ def _pair(given: Any, what: str) -> tuple[Raw, Column]:
 def _pool(given: Any) -> Raw:
     if isinstance(given, Dataset):
         rows = _rows(given, "unlabeled")
-        return stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "unlabeled")
+        return stack([input_of(row) for row in rows], "unlabeled")
     if isinstance(given, tuple):
         raise EvidentiaError("unlabeled must be inputs alone, got a tuple; true classes of the pool go to y_unlabeled")
     return as_numbers(given, "the unlabeled inputs")
+
+
+def input_of(row: Any) -> Any:
+    """The input of what a dataset gives for a sample, with a label or without; a list of numbers is an input itself.
+
+    Example:
+        >>> input_of((torch.ones(2), 1)), input_of([0.5, 1.0])
+        (tensor([1., 1.]), [0.5, 1.0])
+    """
+    pair = isinstance(row, tuple | list) and not all(isinstance(entry, Real) for entry in row)
+    return row[0] if pair else row
 
 
 def size_of(dataset: Dataset[Any], what: str) -> int:
@@ -165,8 +178,10 @@ def stack(samples: list[Any], what: str) -> Tensor:
     """Samples of a dataset as one tensor, which all must be of one shape and dtype."""
     tensors = [to_tensor(sample, f"a sample of the {what} dataset") for sample in samples]
     if len({(tensor.shape, tensor.dtype) for tensor in tensors}) > 1:
-        shapes = sorted({str(tuple(tensor.shape)) for tensor in tensors})
-        raise EvidentiaError(f"all samples of the {what} dataset must be alike, got shapes {', '.join(shapes[:3])}")
+        kinds = sorted({f"{tuple(tensor.shape)} of {tensor.dtype}" for tensor in tensors})
+        raise EvidentiaError(
+            f"all samples of the {what} dataset must be of one shape and dtype, got {', '.join(kinds[:3])}"
+        )
     return torch.stack(tensors)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 
@@ -22,7 +23,8 @@ class Augmentation:
     """A weak and a strong way to change a batch of samples, each sample by a draw of its own.
 
     Args:
-        weak: maps a batch to a batch of the same shape.
+        weak: maps a batch to a batch of the same shape and dtype; it is given a copy, and may work in place. Draws of
+            `torch`, `numpy` and `random` follow from the seed of a training.
         strong: the same, with more change; by default the weak one.
 
     Example:
@@ -47,11 +49,11 @@ class Augmentation:
 
     def weak(self, x: Tensor) -> Tensor:
         """A batch as a person would hardly notice that it was changed."""
-        return _checked(self._weak(x), x, "weak")
+        return _checked(self._weak(x.clone()), x, "weak")
 
     def strong(self, x: Tensor) -> Tensor:
         """A batch changed as far as its classes allow."""
-        return _checked(self._strong(x), x, "strong")
+        return _checked(self._strong(x.clone()), x, "strong")
 
     def __repr__(self) -> str:
         return f"Augmentation(weak={self._weak!r}, strong={self._strong!r})"
@@ -80,6 +82,11 @@ def as_augmentation(value: str | Augmentation | tuple[Change, Change]) -> Augmen
         f"an augmentation is a name ({', '.join(sorted(AUGMENTATIONS))}), an Augmentation or a pair of functions "
         f"(weak, strong), got {value!r}"
     )
+
+
+def usual_augmentation(sample_shape: Sequence[int]) -> Augmentation:
+    """That for images if samples have a channel, rows and columns, and noise for anything else."""
+    return as_augmentation("images" if len(sample_shape) == 3 else "vectors")
 
 
 @AUGMENTATIONS.register("none")
@@ -265,6 +272,12 @@ def _checked(changed: Tensor, x: Tensor, name: str) -> Tensor:
     if not isinstance(changed, Tensor) or changed.shape != x.shape:
         given = f"shape {tuple(changed.shape)}" if isinstance(changed, Tensor) else type(changed).__name__
         raise EvidentiaError(f"the {name} augmentation must keep the batch's shape {tuple(x.shape)}, got {given}")
+    if changed.dtype != x.dtype:
+        raise EvidentiaError(
+            f"the {name} augmentation must keep the batch's dtype {x.dtype}, got {changed.dtype}; end it with .to(x)"
+        )
+    if validation_enabled() and not bool(changed.isfinite().all()):
+        raise EvidentiaError(f"the {name} augmentation made samples with NaN or infinity of finite ones; mend it")
     return changed
 
 

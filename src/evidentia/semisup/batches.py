@@ -42,5 +42,4 @@ def labeled_batch(samples: tuple[Tensor, Tensor], size: int, augment: Augmentati
     if len(x) > size:
         rows = torch.randperm(len(x), device=x.device)[:size]
         return augment.weak(x[rows]), y[rows]
-    # A copy: these are the user's own samples, and an augmentation or a network may work in place.
-    return augment.weak(x.clone()), y
+    return augment.weak(x), y

@@ -158,7 +158,11 @@ class _InnerLoss:
         """The derivative of every unlabeled sample's cost in its logits, shape `(B, K)`."""
         with torch.enable_grad():
             logits = (self.unlabeled @ parameters.T).detach().requires_grad_()
-            (slopes,) = torch.autograd.grad(self._costs(logits).sum(), logits)
+            costs = self._costs(logits)
+            if not costs.requires_grad:
+                # Of an objective whose targets and costs are fixed: there is nothing to learn from it.
+                return torch.zeros_like(logits)
+            (slopes,) = torch.autograd.grad(costs.sum(), logits)
         return slopes
 
     def gradient(self, parameters: Tensor, slopes: Tensor) -> Tensor:

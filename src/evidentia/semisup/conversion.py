@@ -44,10 +44,18 @@ def as_numbers(values: Any, what: str) -> Tensor | npt.NDArray[Any]:
         raise EvidentiaError(
             f"{what} must be a tensor or an array, got {kind_of(values)}; for pictures, use torchvision's ToTensor"
         )
+    if isinstance(values, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(values).sum())):
+        raise EvidentiaError(
+            f"{what} have {masked} entries that are masked; fill them, x.filled(...), or leave their samples out"
+        )
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise EvidentiaError(f"{what} must be numbers in a regular shape ({error})") from error
+    if array.dtype.kind in "USV":
+        raise EvidentiaError(
+            f"{what} must be numbers, got text or records ({array.dtype}); turn them into numbers first"
+        )
     return _plain(array, what) if array.dtype.kind == "O" else array
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.arrays import training_data
-from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation
+from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
 from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
 from evidentia.semisup.choices import as_flag
 from evidentia.semisup.features import logits_in_parts
@@ -51,7 +50,7 @@ class SemiSupervisedClassifier:
             get its dtype, float32 or float64. Images are of shape (n, C, H, W); grey ones may be (n, H, W), of at
             least 12 x 12, and get a channel of 1, but for a module of your own, which is shown what was given.
         augmentation: a name of `evidentia.semisup.AUGMENTATIONS`, an `Augmentation` or a pair of functions (weak,
-            strong); by default that for images if samples are images, and noise if they are vectors.
+            strong); by default that for images if samples are images, and noise for anything else.
         device: where to train; by default where the network is.
         standardise: whether every feature of vectors, every channel of images, is brought to mean 0 and deviation 1
             by statistics of the labeled samples, in `fit` and in `predict`. What is the same in all of them goes by
@@ -109,6 +108,7 @@ class SemiSupervisedClassifier:
         self.num_classes = 0
         self.class_names: tuple[str, ...] = ()
         self._review: PoolReview | None = None
+        self._pool: dict[str, Tensor] = {}
         self._loaded = False
         self._form = InputForm()
 
@@ -120,8 +120,9 @@ class SemiSupervisedClassifier:
         Args:
             labeled: a pair of inputs and classes, a `Dataset` of such pairs, or `SemiSupervisedData` with everything.
             unlabeled: inputs, or a `Dataset`; a label in it is left unread.
-            validation: clean labels beyond the labeled ones, by which weights are learnt, in the form of `labeled`; by
-                default weights are learnt by the labeled samples.
+            validation: clean labels beyond the labeled ones, in the form of `labeled`, by which meta, ift, l2rw, mwn,
+                ds3l and uasd learn weights; by default they do by the labeled samples. For all methods the log tells
+                the accuracy on it.
             is_ood: which samples of the pool belong to no class, if known. Only the robust method "oracle" trains with
                 it; for all others it goes to the log and to the review of the pool.
             options: `num_classes` and `class_names`, as for `evidentia.semisup.from_arrays`.
@@ -129,7 +130,10 @@ class SemiSupervisedClassifier:
         if self._loaded:
             raise EvidentiaError("a loaded classifier is there to predict; make a new one to train")
         check_places(self.settings)
-        self._train(training_data(labeled, unlabeled, validation, is_ood, options))
+        data = training_data(labeled, unlabeled, validation, is_ood, options)
+        # Training needs gradients, wherever it is called.
+        with torch.inference_mode(False), torch.enable_grad():
+            self._train(data)
         return self
 
     @torch.no_grad()
@@ -158,8 +162,10 @@ class SemiSupervisedClassifier:
 
     def review(self) -> PoolReview:
         """What became of the pool: a table, and with `evidentia.reports.pool_picture` a picture."""
-        if self._loaded:
-            raise EvidentiaError("a loaded classifier has no pool; ask the one that was trained for its review")
+        if self._review is None and self._loaded:
+            raise EvidentiaError(
+                "the file that this classifier is from holds no review of the pool; train anew for one"
+            )
         if self._review is None:
             raise NotTrainedError("the classifier is not trained yet and has no review; call fit first")
         return self._review
@@ -174,9 +180,8 @@ class SemiSupervisedClassifier:
             num_classes=self.num_classes,
             class_names=self.class_names,
             form=self._form,
-            weights=self.weights_,
-            clusters=self.clusters_,
-            uncertainty=self.uncertainty_,
+            pool=self._pool,
+            used=self._review is None or self._review.used,
             history=self.history_,
         ).write(path)
 
@@ -192,18 +197,18 @@ class SemiSupervisedClassifier:
             network: a module of the same shape, if the classifier was built with one of your own.
         """
         saved = SavedClassifier.read(path, network)
-        standardise = saved.form.scale is not None
-        clf = cls(network=saved.built_as, standardise=standardise, **saved.settings.model_dump())
+        clf = cls(network=saved.built_as, standardise=saved.form.scale is not None, **saved.settings.model_dump())
         clf._restore_methods(saved.trained_by)
-        clf.network_, clf.weights_, clf.history_ = saved.network, saved.weights, saved.history
-        clf.clusters_, clf.uncertainty_ = saved.clusters, saved.uncertainty
+        clf.network_, clf.history_, clf._review = saved.network, saved.history, saved.review
+        clf._pool, clf.weights_ = saved.pool, saved.pool["weights"]
+        clf.clusters_, clf.uncertainty_ = (saved.pool.get(name) for name in ("clusters", "uncertainty"))
         clf.num_classes, clf.class_names, clf._form = saved.num_classes, saved.class_names, saved.form
         clf._loaded = True
         return clf
 
     def _train(self, data: SemiSupervisedData) -> None:
         settings = self.settings
-        form = InputForm.of(data.sample_shape, self.network, data.columns)
+        form = InputForm.of(data.sample_shape, self.network, data.columns, data.values)
         if not isinstance(self.network, nn.Module) or self.augmentation is None or self.standardise:
             check_layout(data.sample_shape)
         check_precision(data, self.network)
@@ -228,7 +233,7 @@ class SemiSupervisedClassifier:
             unlabeled=data.x_unlabeled,
             clean=(data.x_validation, data.y_validation) if data.extra_labels else labeled,
             num_classes=data.num_classes,
-            augment=self.augmentation or _usual_augmentation(data.sample_shape),
+            augment=self.augmentation or usual_augmentation(data.sample_shape),
             is_ood=data.is_ood,
         )
         passes = Passes(last, settings.norm, settings.passes or usual_order(settings.norm))
@@ -270,6 +275,7 @@ class SemiSupervisedClassifier:
             class_names=data.class_names,
             used=self.robust.uses_pool,
         )
+        self._pool = self._review.tensors()
 
     if not TYPE_CHECKING:
         # Hidden from type checkers, which would take any attribute for one that exists.
@@ -292,7 +298,3 @@ class SemiSupervisedClassifier:
                 setattr(self, name, restored)
             else:
                 delattr(self, name)
-
-
-def _usual_augmentation(sample_shape: Sequence[int]) -> Augmentation:
-    return as_augmentation({1: "vectors", 3: "images"}.get(len(sample_shape), "none"))

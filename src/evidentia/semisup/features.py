@@ -53,8 +53,7 @@ def hidden_and_logits(network: nn.Module, x: Tensor, batch_size: int = BATCH) ->
     _check_samples(x)
     last = LastLayer(network)
     with evaluating(network):
-        # Copies: a network that works in place must not change the samples.
-        parts = [last.hidden_and_logits(part.clone()) for part in x.split(batch_size)]
+        parts = [last.hidden_and_logits(part) for part in x.split(batch_size)]
     hidden, logits = (torch.cat(both) for both in zip(*parts, strict=True))
     return hidden, logits
 
@@ -78,6 +77,7 @@ def logits_in_parts(
     _check_samples(x)
     own = dict(tensors) if tensors is not None else {}
     with evaluating(network):
+        # Copies: a network that works in place must not change the samples.
         return torch.cat([call_with(network, own, part.clone()) for part in x.split(batch_size)])
 
 

@@ -7,18 +7,22 @@ from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
-from evidentia.semisup.arrays import size_of, stack
+from evidentia.semisup.arrays import input_of, size_of, stack
 from evidentia.semisup.columns import column_names, places
 from evidentia.semisup.conversion import as_numbers, to_float, to_tensor
 from evidentia.semisup.models import SMALLEST_IMAGE
-from evidentia.semisup.pool import SemiSupervisedData
+from evidentia.semisup.pool import SemiSupervisedData, Values
 from evidentia.semisup.scaling import Scale
+
+# Bytes divided by 255 are at most 1, and a little more where a picture was resized with overshoot.
+_BRIGHTEST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,8 @@ class InputForm:
         adds_channel: whether samples are grey images without a channel, which they get.
         scale: what brings them to mean 0 and deviation 1; None if they keep their values.
         columns: names of the features, if they came from a table.
+        values: "bytes" if samples were bytes, divided by 255, "numbers" if they were beyond [0, 1]; None if they were
+            neither, so that bytes are of the same scale.
 
     Example:
         >>> InputForm.of((28, 28), None).network_shape, InputForm.of((28, 28), nn.Flatten()).network_shape
@@ -40,12 +46,20 @@ class InputForm:
     adds_channel: bool = False
     scale: Scale | None = None
     columns: tuple[str, ...] = ()
+    values: Values | None = None
 
     @classmethod
-    def of(cls, sample_shape: Sequence[int], network: nn.Module | str | None, columns: Sequence[str] = ()) -> InputForm:
+    def of(
+        cls,
+        sample_shape: Sequence[int],
+        network: nn.Module | str | None,
+        columns: Sequence[str] = (),
+        values: Values | None = None,
+    ) -> InputForm:
         """The form for a network; a user's own module is shown what was given."""
         grey = len(sample_shape) == 2 and min(sample_shape) >= SMALLEST_IMAGE
-        return cls(tuple(sample_shape), grey and not isinstance(network, nn.Module), columns=tuple(columns))
+        adds_channel = grey and not isinstance(network, nn.Module)
+        return cls(tuple(sample_shape), adds_channel, columns=tuple(columns), values=values)
 
     @property
     def network_shape(self) -> tuple[int, ...]:
@@ -92,7 +106,21 @@ class InputForm:
                 )
             batch = to_float(given.to(device_of(network), copy=True), dtype_of(network))
             check_finite(batch, "inputs")
+            self._check_values(given.dtype, batch)
             yield self._seen(batch)
+
+    def _check_values(self, dtype: torch.dtype, batch: Tensor) -> None:
+        """Refuse samples in another scale than those of training, as `from_arrays` does among these."""
+        if self.values == "numbers" and dtype == torch.uint8:
+            raise EvidentiaError(
+                "the inputs are uint8, to be divided by 255, and the classifier was trained on numbers beyond 0 to 1; "
+                "bring them to the scale of training first"
+            )
+        if self.values == "bytes" and dtype != torch.uint8 and float(batch.max()) > _BRIGHTEST:
+            raise EvidentiaError(
+                f"the inputs are {dtype} of up to {float(batch.max()):g}, and the classifier was trained on uint8, "
+                "divided by 255; give uint8, or divide by 255"
+            )
 
     def _seen(self, x: Tensor) -> Tensor:
         seen = x.unsqueeze(1) if self.adds_channel else x
@@ -118,7 +146,7 @@ def _parts(x: Any, size: int) -> Iterator[Tensor]:
         count = size_of(x, "given")
         for start in range(0, count, size):
             rows = [x[row] for row in range(start, min(start + size, count))]
-            yield stack([row[0] if isinstance(row, tuple | list) else row for row in rows], "given")
+            yield stack([input_of(row) for row in rows], "given")
         return
     x = as_numbers(x, "the inputs")
     if x.ndim == 0 or len(x) == 0:

@@ -15,7 +15,8 @@ class LastLayer:
     r"""Splits a network, as it is, into features h and its last linear layer: $z = W h + b$.
 
     The layer is the `nn.Linear` whose output is the network's output; what went into it is seen by a hook that is there
-    only during the call. The network is neither rewritten nor copied.
+    only during the call. One that computes something else, such as a cosine, is none. The network is neither rewritten
+    nor copied, and given a copy of its inputs, because it may work in place.
 
     Args:
         network: any network that ends in an `nn.Linear`.
@@ -31,7 +32,11 @@ class LastLayer:
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
-        self._linear = {layer: name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)}
+        self._linear = {
+            layer: name
+            for name, layer in network.named_modules()
+            if isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward
+        }
         if not self._linear:
             raise EvidentiaError(
                 f"the network ({type(network).__name__}) has no nn.Linear layer; the last layer must be one"
@@ -72,7 +77,7 @@ class LastLayer:
         watched = self._linear if self._head is None else [self._head]
         hooks = [layer.register_forward_hook(look) for layer in watched]
         try:
-            logits = self.network(x) if tensors is None else call_with(self.network, tensors, x)
+            logits = _logits(self.network, x, tensors)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -115,8 +120,20 @@ class Undivided(LastLayer):
 
     def hidden_and_logits(self, x: Tensor, tensors: Mapping[str, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Run the network once: features of shape `(B, 0)`, and its logits, `(B, K)`."""
-        logits = self.network(x) if tensors is None else call_with(self.network, tensors, x)
+        logits = _logits(self.network, x, tensors)
         return logits.new_empty(len(logits), 0), logits
+
+
+def _logits(network: nn.Module, x: Tensor, tensors: Mapping[str, Tensor] | None) -> Tensor:
+    own = x.clone()
+    logits = network(own) if tensors is None else call_with(network, tensors, own)
+    if not isinstance(logits, Tensor):
+        mode = "training" if network.training else "evaluation"
+        raise EvidentiaError(
+            f"the network ({type(network).__name__}) must give a tensor of logits, in {mode} mode too, got "
+            f"{type(logits).__name__}; let it return the logits alone"
+        )
+    return logits
 
 
 def _changes(output: Tensor) -> int:

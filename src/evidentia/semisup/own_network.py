@@ -39,6 +39,11 @@ def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:
             f"the network is wrapped in nn.{type(network).__name__}, and training runs on one device; give the network "
             "inside, network.module"
         )
+    if isinstance(network, torch.jit.ScriptModule):
+        raise EvidentiaError(
+            "the network is a TorchScript module, which cannot be trained with other tensors in place of its own; give "
+            "the nn.Module that it was made of"
+        )
     # PyTorch copies lazy parameters, but not lazy buffers, which hold nothing yet.
     lazy = [buffer for buffer in network.buffers() if is_lazy(buffer)]
     make: Any = UninitializedBuffer  # which takes more arguments than type checkers are told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from operator import index
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.labels import missing_classes, out_of_range_advice
+
+Values: TypeAlias = Literal["bytes", "numbers"]
 
 _PARTS = ("labeled", "validation", "test")
 
@@ -43,6 +45,7 @@ class SemiSupervisedData:
         name: name of the data set.
         class_names: names of the classes, or nothing.
         columns: names of the features, if the inputs came from a table.
+        from_bytes: whether the inputs were bytes, 0 to 255, and were divided by 255.
     """
 
     x_labeled: Tensor
@@ -60,6 +63,7 @@ class SemiSupervisedData:
     name: str = "data"
     class_names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    from_bytes: bool = False
 
     def __post_init__(self) -> None:
         if hasattr(self.num_classes, "__index__"):
@@ -76,6 +80,13 @@ class SemiSupervisedData:
     def sample_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return tuple(self.x_labeled.shape[1:])
+
+    @property
+    def values(self) -> Values | None:
+        """What values of inputs tell them apart from others: that they were bytes, or that they are beyond [0, 1]."""
+        if self.from_bytes:
+            return "bytes"
+        return "numbers" if bool(((self.x_labeled < 0) | (self.x_labeled > 1)).any()) else None
 
     @property
     def ratio(self) -> float | None:

@@ -76,6 +76,10 @@ class PoolReview:
         """The number of samples in the pool."""
         return len(self.weights)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """What is known of every sample, by name."""
+        return {name: tensor for name in _COLUMNS if (tensor := getattr(self, name)) is not None}
+
     @property
     def kept(self) -> Tensor:
         """Which samples have a weight of at least 0.5, shape `(n,)`, bool."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import check_writable, load_tensors, save_tensors
-from evidentia.learning.checkpoint import part_of
+from evidentia.learning.checkpoint import load_module_tensors, module_tensors, part_of
 from evidentia.semisup.inputs import InputForm
 from evidentia.semisup.passes import build_network, network_name
+from evidentia.semisup.review import PoolReview
 from evidentia.semisup.scaling import Scale
 from evidentia.semisup.training import Record, SemiSupervisedTraining
 
@@ -35,10 +37,10 @@ class SavedClassifier:
         num_classes: K.
         class_names: names of the classes, or nothing.
         form: the samples' shape, and what is done to them before the network sees them.
-        weights: of the pool's samples.
-        clusters: of the pool's samples, if weights are shared.
-        uncertainty: of the pool's samples, if it was asked for.
+        pool: what is known of every sample of the pool, by the names of `PoolReview`; weights at least.
+        used: whether the pool was trained on.
         history: what was measured in each block.
+        review: what became of the pool, as far as it is known.
     """
 
     network: nn.Module
@@ -48,10 +50,16 @@ class SavedClassifier:
     num_classes: int
     class_names: tuple[str, ...]
     form: InputForm
-    weights: Tensor
-    clusters: Tensor | None
-    uncertainty: Tensor | None
+    pool: dict[str, Tensor]
+    used: bool
     history: list[Record]
+    review: PoolReview | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Files from before labels of the pool were kept have none.
+        whole = "labels" in self.pool
+        review = PoolReview(**self.pool, class_names=self.class_names, used=self.used) if whole else None
+        object.__setattr__(self, "review", review)
 
     def write(self, path: str | Path) -> None:
         """Write everything to one file, whole or not at all."""
@@ -67,14 +75,14 @@ class SavedClassifier:
             "adds_channel": self.form.adds_channel,
             "columns": list(self.form.columns),
             "standardise": self.form.scale is not None,
+            "values": self.form.values,
+            "used": self.used,
             "history": self.history,
         }
-        tensors = {f"network/{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors = {f"network/{name}": tensor for name, tensor in module_tensors(self.network).items()}
         if (scale := self.form.scale) is not None:
             tensors |= {"scale/mean": scale.mean, "scale/deviation": scale.deviation}
-        pool = {"weights": self.weights, "clusters": self.clusters, "uncertainty": self.uncertainty}
-        tensors |= {name: tensor for name, tensor in pool.items() if tensor is not None}
-        save_tensors(path, _KIND, tensors, content)
+        save_tensors(path, _KIND, {**tensors, **self.pool}, content)
 
     @classmethod
     def read(cls, path: str | Path, network: nn.Module | None) -> SavedClassifier:
@@ -95,7 +103,7 @@ class SavedClassifier:
             trained = build_network(built_as, form.network_shape, content["num_classes"], settings.norm).eval()
             state = part_of(tensors, "network")
             trained.to(next((each.dtype for each in state.values() if each.is_floating_point()), None))
-            trained.load_state_dict(state)
+            load_module_tensors(trained, state)
             return cls(
                 network=trained,
                 built_as=built_as,
@@ -104,10 +112,11 @@ class SavedClassifier:
                 num_classes=content["num_classes"],
                 class_names=tuple(content["class_names"]),
                 form=form,
-                weights=tensors["weights"],
-                # Files from before clusters and uncertainty were saved have neither.
-                clusters=tensors.get("clusters"),
-                uncertainty=tensors.get("uncertainty"),
+                pool={
+                    "weights": tensors["weights"],
+                    **{name: each for name, each in tensors.items() if "/" not in name},
+                },
+                used=content.get("used", True),
                 history=content["history"],
             )
         except (KeyError, TypeError, RuntimeError) as error:
@@ -118,5 +127,10 @@ def _form(tensors: dict[str, Tensor], content: dict[str, Any]) -> InputForm:
     # Files from before grey images got a channel do not say so, and their networks were given none.
     form = InputForm(tuple(content["sample_shape"]), content.get("adds_channel", False))
     # Nor do files from before columns were kept by their names, or samples could be standardised.
-    form = replace(form, columns=tuple(content.get("columns", ())))
-    return replace(form, scale=Scale(**part_of(tensors, "scale"))) if content.get("standardise", False) else form
+    form = replace(form, columns=tuple(content.get("columns", ())), values=content.get("values"))
+    if not content.get("standardise", False):
+        return form
+    scale = Scale(**part_of(tensors, "scale"))
+    if scale.applied(torch.zeros(1, *form.network_shape)).shape != (1, *form.network_shape):
+        raise RuntimeError(f"its scale is of shape {tuple(scale.mean.shape)} for samples of {form.network_shape}")
+    return replace(form, scale=scale)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from evidentia._support.files import write_text
+
 
 class Stopwatch:
     """Wall time of a run; of one that is broken off, that up to the last checkpoint of each sitting is kept.
@@ -23,10 +25,9 @@ class Stopwatch:
             return
         file = checkpoint.with_suffix(".seconds")
         if checkpoint.exists() and file.exists():
-            earlier, start = map(float, file.read_text().split())
+            earlier, start = _times(file)
             self._earlier = earlier + max(0.0, checkpoint.stat().st_mtime - start)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{self._earlier} {self._start}")
+        write_text(file, f"{self._earlier} {self._start}")
 
     @property
     def seconds(self) -> float:
@@ -34,3 +35,12 @@ class Stopwatch:
         if self._earlier and self._checkpoint is not None and self._checkpoint.stat().st_mtime < self._start:
             return self._earlier
         return self._earlier + time.time() - self._start
+
+
+def _times(file: Path) -> tuple[float, float]:
+    """Seconds before a sitting, and when it began; a file that says neither, as a full disk leaves it, counts as 0."""
+    try:
+        earlier, start = map(float, file.read_text().split())
+    except ValueError:
+        return 0.0, file.stat().st_mtime
+    return earlier, start

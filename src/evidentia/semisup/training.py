@@ -14,10 +14,18 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia._support.errors import FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia._support.settings import Settings
 from evidentia.learning.annealing import scheduled_rate
-from evidentia.learning.checkpoint import check_settings, load_optimizer, optimizer_tensors, part_of
+from evidentia.learning.checkpoint import (
+    check_settings,
+    load_module_tensors,
+    load_optimizer,
+    module_tensors,
+    optimizer_tensors,
+    part_of,
+)
 from evidentia.learning.seeding import seeded
 from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.batches import labeled_batch, pool_rows, unlabeled_size
@@ -120,9 +128,9 @@ class Training:
     def start(self, progress: Progress | None = None) -> None:
         """Let the robust method look at the pool, and tell how far it is if that takes long."""
         with seeded(self.settings.seed, -1, self.device):
-            if 1 in self._sizes():
-                # A look at the pool may take minutes; batches that cannot be normalised are told before it.
-                self._rehearse()
+            # A look at the pool may take minutes; batches that cannot be normalised, and networks, objectives and
+            # augmentations of the user's own that fail, are told before it.
+            self._rehearse()
         self.pool.progress = progress
         with seeded(self.settings.seed, -1, self.device):
             self.robust.start(self.pool)
@@ -138,9 +146,17 @@ class Training:
     def load(self, path: Path, fingerprint: dict[str, Any]) -> None:
         """Take up a run where its last finished block left it."""
         tensors, content = load_tensors(path, _KIND)
-        check_settings(path, content["settings"], fingerprint)
+        check_settings(path, content.get("settings", {}), fingerprint)
+        try:
+            self._restore(tensors, content)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise FileFormatError(
+                f"{path} does not hold a whole run ({error}); take another file, or remove it to start anew"
+            ) from error
+
+    def _restore(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
         state = {part: part_of(tensors, part) for part in (*self._state(), "optimizer")}
-        self.passes.last.network.load_state_dict(state["network"])
+        load_module_tensors(self.passes.last.network, state["network"])
         if self.average is not None:
             self.average.load_state_dict(state["average"])
         self.objective.load_state_dict(state["objective"])
@@ -150,6 +166,9 @@ class Training:
         self.pool.uncertainty = None if uncertainty is None else uncertainty.to(self.device)
         load_optimizer(self.optimizer, state["optimizer"])
         self.update, self.history = content["update"], content["history"]
+        whole = isinstance(self.update, int) and 0 <= self.update <= self.settings.updates
+        if not whole or len(self.history) != -(-self.update // self.settings.block):
+            raise ValueError(f"{self.update} updates in {len(self.history)} blocks")
 
     def run(self, after_block: Callable[[Record], None]) -> None:
         """Train to the end, and tell after every block what was measured in it; the network then holds its average."""
@@ -176,26 +195,21 @@ class Training:
         return labeled, self.unlabeled_batch, clean
 
     def _rehearse(self) -> None:
-        """Make an update on copies of everything that learns, with weights of 1."""
+        """Make the passes of an update with copies of everything that learns, and weights of 1."""
         last = type(self.passes.last)(copy.deepcopy(self.passes.last.network))
         robust = Robust() if self.robust.uses_pool else self.robust
         passes, pool = replace(self.passes, last=last), replace(self.pool, last=last)
         trial = Training(passes, copy.deepcopy(self.objective), robust, pool, self.settings)
         with batches_of_one_told(*self._sizes()):
-            trial._update()
+            trial._loss()[0].backward()
 
     def _update(self) -> tuple[float, float]:
-        settings, pool, number = self.settings, self.pool, self.update
+        number = self.update
         if self.robust.refresh_every and number and number % self.robust.refresh_every == 0:
-            self.robust.refresh(pool)
+            self.robust.refresh(self.pool)
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.rate_at(number)
-        labeled = self._batch(pool.labeled)
-        unlabeled_loss = 0.0
-        if self.robust.uses_pool:
-            loss, unlabeled_loss = self._semi_supervised(labeled)
-        else:
-            loss = F.cross_entropy(self.passes.labeled(labeled[0])[1], labeled[1])
+            group["lr"] = self.settings.rate_at(number)
+        loss, unlabeled_loss = self._loss()
         if not math.isfinite(total := loss.item()):
             raise loss_error(total, number)
         self.optimizer.zero_grad()
@@ -208,10 +222,16 @@ class Training:
         self.update += 1
         return total, unlabeled_loss
 
+    def _loss(self) -> tuple[Tensor, float]:
+        """The loss of an update's batches, and the unlabeled part of it."""
+        labeled = self._batch(self.pool.labeled)
+        if self.robust.uses_pool:
+            return self._semi_supervised(labeled)
+        return F.cross_entropy(self.passes.labeled(labeled[0])[1], labeled[1]), 0.0
+
     def _semi_supervised(self, labeled: tuple[Tensor, Tensor]) -> tuple[Tensor, float]:
-        """The loss of both batches, and the unlabeled part of it."""
         pool, objective = self.pool, self.objective
-        rows = self._rows()
+        rows = pool_rows(pool.weights, self.unlabeled_batch, self.robust.apply)
         drawn = self.robust.apply == "sample"
         weights = pool.unlabeled.new_ones(len(rows)) if drawn else pool.weights.of(rows).to(pool.unlabeled)
         with self.passes.weighing(weights):
@@ -229,7 +249,7 @@ class Training:
             consistency=consistency,
             coefficient=coefficient,
             labeled=labeled,
-            clean=labeled if pool.clean_is_labeled else self._batch(pool.clean),
+            clean=self._batch(pool.clean) if self.robust.uses_clean and not pool.clean_is_labeled else labeled,
             hidden=(known[0], unknown[0]),
             costs=costs.detach(),
             concat=self.passes.order == "concat",
@@ -240,9 +260,6 @@ class Training:
         if not math.isfinite(part := unlabeled_loss.item()) and bool(labeled_loss.isfinite()):
             raise loss_error(part, self.update, objective)
         return labeled_loss + unlabeled_loss, part
-
-    def _rows(self) -> Tensor:
-        return pool_rows(self.pool.weights, self.unlabeled_batch, self.robust.apply)
 
     def _batch(self, samples: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return labeled_batch(samples, self.settings.labeled_batch, self.pool.augment)
@@ -272,7 +289,7 @@ class Training:
         """Everything that training has changed, but for the optimiser, part by part."""
         uncertainty = self.pool.uncertainty
         return {
-            "network": dict(self.passes.last.network.state_dict()),
+            "network": module_tensors(self.passes.last.network),
             "average": {} if self.average is None else self.average.state_dict(),
             "objective": self.objective.state_dict(),
             "robust": self.robust.state_dict(),

@@ -124,14 +124,15 @@ class Objective(ABC):
 
 
 def logits_of(network: nn.Module, x: Tensor) -> Tensor:
-    """What a network says, without gradients and with running statistics left as they are.
+    """What a network says, without gradients, with running statistics and samples left as they are.
 
     Example:
         >>> logits_of(nn.Linear(2, 3), torch.randn(5, 2)).requires_grad
         False
     """
     with torch.no_grad(), frozen_statistics(network):
-        return check_logits(network(x), len(x))
+        # A copy: a network may work in place.
+        return check_logits(network(x.clone()), len(x))
 
 
 def check_logits(logits: Tensor, samples: int) -> Tensor:

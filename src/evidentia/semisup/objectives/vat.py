@@ -85,7 +85,7 @@ class VAT(Objective):
         for _ in range(self.iterations):
             with torch.enable_grad(), frozen_statistics(network):
                 trial = (x + step * found).requires_grad_()
-                divergence = kl_divergence(network(trial), targets).sum()
+                divergence = kl_divergence(network(trial.clone()), targets).sum()
                 # Only of the inputs: the parameters' gradients stay as they are.
                 (gradient,) = torch.autograd.grad(divergence, trial)
             # Where nothing changes the output, one direction is as good as another.

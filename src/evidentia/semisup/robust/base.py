@@ -77,7 +77,8 @@ class Update:
         consistency: what it prepared for the batch.
         coefficient: of the unlabeled loss.
         labeled: the labeled batch.
-        clean: a batch of clean samples; the labeled batch itself if weights are learnt by labeled samples.
+        clean: a batch of clean samples; the labeled batch itself if weights are learnt by labeled samples, or not at
+            all by gradients (`Robust.uses_clean`).
         hidden: the last hidden layer of the labeled and of the unlabeled batch.
         costs: of the unlabeled batch, shape `(B,)`, detached.
         concat: whether both batches went through the network together.
@@ -137,6 +138,7 @@ class Robust:
     Attributes:
         uses_pool: whether unlabeled samples are trained on at all.
         uses_truth: whether weights follow from which samples are truly OOD.
+        uses_clean: whether `weigh` looks at `Update.clean`; if not, no batch of a validation set is drawn for it.
         apply: "loss" multiplies costs by weights, in weighted batch norm also shares of the statistics; "sample" draws
             batches in proportion to the weights, and every sample that is drawn counts in full.
         refresh_every: updates between two calls of `refresh`; 0 for never.
@@ -144,6 +146,7 @@ class Robust:
 
     uses_pool: ClassVar[bool] = True
     uses_truth: ClassVar[bool] = False
+    uses_clean: ClassVar[bool] = True
     apply: Apply = field(default="loss", init=False)
     refresh_every: int = field(default=0, init=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -33,6 +33,7 @@ class ByUncertainty(Robust):
         KernelEvidence(bandwidth=None)
     """
 
+    uses_clean: ClassVar[bool] = False
     uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "pu"
     apply: Apply = "sample"
     refresh_every: int = 200

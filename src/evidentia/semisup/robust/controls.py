@@ -19,6 +19,8 @@ class NotRobust(Robust):
         'loss'
     """
 
+    uses_clean: ClassVar[bool] = False
+
 
 @ROBUST.register("supervised")
 @dataclass(kw_only=True, eq=False)
@@ -31,6 +33,7 @@ class Supervised(Robust):
     """
 
     uses_pool: ClassVar[bool] = False
+    uses_clean: ClassVar[bool] = False
 
 
 @ROBUST.register("oracle")
@@ -43,6 +46,7 @@ class Oracle(Robust):
     """
 
     uses_truth: ClassVar[bool] = True
+    uses_clean: ClassVar[bool] = False
     apply: Apply = "sample"
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ class SelfDistillation(Robust):
         apply: how weights are used, "loss" or "sample".
     """
 
+    uses_clean: ClassVar[bool] = False
     refresh_every: int = 50
     apply: Apply = "loss"
     _sums: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)

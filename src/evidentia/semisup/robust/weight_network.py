@@ -125,7 +125,7 @@ class SafeDeepSSL(WeightNetwork):
 
     def size(self, pool: Pool) -> int:
         """The width of the last hidden layer."""
-        return hidden_and_logits(pool.last.network, pool.unlabeled[:1])[0].shape[1]
+        return hidden_and_logits(pool.last.network, pool.unlabeled[:2])[0].shape[1]
 
     def signal(self, update: Update) -> Tensor:
         """The last hidden layer of each sample."""

@@ -14,6 +14,7 @@ from evidentia._support.checks import check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning.checkpoint import check_no_state
+from evidentia.learning.modes import evaluating
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.conversion import to_tensor
 from evidentia.semisup.features import BATCH
@@ -29,7 +30,7 @@ class PoolView:
     """What an estimator may look at.
 
     Attributes:
-        network: gives logits of shape `(B, K)`; run in evaluation mode, and left as it is.
+        network: gives logits of shape `(B, K)`; in evaluation mode, and to be left as it is.
         labeled: inputs and their classes, 0 to K - 1.
         unlabeled: the pool, shape `(n_u, ...)`.
         num_classes: K.
@@ -93,7 +94,9 @@ class PoolUncertainty(ABC):
         """
         pool = PoolView(network, labeled, unlabeled, num_classes, augment, batch_size, progress)
         what = f"the uncertainty of {self.title}"
-        uncertainty = to_tensor(self.uncertainty_of(pool), what).to(unlabeled)
+        with evaluating(network):
+            found = self.uncertainty_of(pool)
+        uncertainty = to_tensor(found, what).to(unlabeled)
         if uncertainty.shape != unlabeled.shape[:1]:
             raise EvidentiaError(
                 f"{self.title} must give one uncertainty for each of {len(unlabeled)} samples, got shape "
