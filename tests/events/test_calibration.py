@@ -235,6 +235,10 @@ def test_sensitivity_repeats_the_scores_of_each_setting():
     head = WBC(window=2)
     ((_, scores),) = sensitivity(WBC(), alpha, beta, truth, "window", [2], strict)
     assert scores.summary() == early_scores(alarms(head.calls(head.fuse(alpha, beta)), strict, 0.064), truth).summary()
+    options = {"by": "event", "max_delay": 0.3, "early_collar": 0.2}
+    ((_, counted),) = sensitivity(WBC(), alpha, beta, truth, "window", [2], strict, **options)
+    expected = early_scores(alarms(head.calls(head.fuse(alpha, beta)), strict, 0.064), truth, **options)
+    assert counted.summary() == expected.summary() != scores.summary()
     rows = sensitivity(WBC(), alpha, beta, truth, "window", [1, 4])
     assert [value for value, _ in rows] == [1, 4]
     head = WBC(window=4)

@@ -116,6 +116,17 @@ def test_every_head_is_calibrated_saved_and_loaded(
     assert [each.to_dict() for each in mine] == [each.to_dict() for each in its]
 
 
+def test_what_is_shown_is_short(fitted: EventDetector, clips: list[Clip]) -> None:
+    assert repr(EventDetector("temporal", head="phase1")) == "EventDetector(temporal, phase1: not trained)"
+    assert repr(fitted) == "EventDetector(crnn, wbc: 3 classes)"
+    stream = fitted.stream()
+    stream.push(clips[0].samples[:8000])
+    assert repr(stream) == "DetectorStream(3 classes at 16000 Hz, 0.500 s heard)"
+    scores = fitted.evaluate(clips)
+    told = f"macro F1 {scores.macro_f1:.3f}, delay {scores.delay:.3f} s, {scores.false_alarms_per_minute:.2f} false"
+    assert repr(scores) == f"DetectorScores({told} alarms a minute)"
+
+
 def test_save_and_load(fitted: EventDetector, clips: list[Clip], tmp_path: Path) -> None:
     file = tmp_path / "detector.safetensors"
     with pytest.raises(EvidentiaError, match="not trained"):

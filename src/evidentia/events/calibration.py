@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -173,6 +173,10 @@ def sensitivity(
     setting: str,
     values: Iterable[Any],
     trigger: Trigger | None = None,
+    *,
+    by: Literal["clip", "event"] = "clip",
+    max_delay: float | None = None,
+    early_collar: float = 0.0,
 ) -> list[tuple[Any, EarlyScores]]:
     """The scores at each value of one setting, all else equal: the thesis' figures over vacuity limits and windows.
 
@@ -184,6 +188,9 @@ def sensitivity(
         setting: its name, such as `max_vacuity`, `window`, `decay` or `threshold`.
         values: the values to try.
         trigger: that of the streams; a stream's default if None.
+        by: as in `early_scores`.
+        max_delay: as in `early_scores`.
+        early_collar: as in `early_scores`.
 
     Example:
         >>> from evidentia.events import PhaseI
@@ -196,8 +203,9 @@ def sensitivity(
     rows = []
     for value in values:
         variant = type(head)(**{**head.model_dump(), setting: value})
-        calls = variant.calls(variant.fuse(alpha, beta))
-        rows.append((value, early_scores(alarms(calls, trigger or Trigger(), truth.segment), truth)))
+        announced = alarms(variant.calls(variant.fuse(alpha, beta)), trigger or Trigger(), truth.segment)
+        scores = early_scores(announced, truth, by=by, max_delay=max_delay, early_collar=early_collar)
+        rows.append((value, scores))
     return rows
 
 

@@ -30,7 +30,6 @@ from evidentia.events.saving import load_detector, save_detector
 from evidentia.events.scoring import DetectorScores, score_detector
 from evidentia.events.stream import DetectorStream
 from evidentia.events.training import train
-from evidentia.events.triggers import Trigger
 
 
 class EventDetector:
@@ -192,7 +191,7 @@ class EventDetector:
             trigger: `needed`, `of` and `refractory` of the streams; those of the detector if not given.
         """
         options: dict[str, Any] = {"by": by, "max_delay": max_delay, "early_collar": early_collar}
-        return score_detector(self, self._checked(clips), self._rule(trigger), options)
+        return score_detector(self, self._checked(clips), self.trigger.with_changes(trigger), options)
 
     def detect(
         self, clip: Clip, *, labels: Sequence[str] | None = None, warnings: bool = True, **trigger: Any
@@ -205,10 +204,9 @@ class EventDetector:
             warnings: also warn when something is beginning.
             trigger: `needed`, `of` and `refractory`, see `evidentia.events.Trigger`; the detector's if not given.
         """
-        found, rule = self.beta(self._checked([clip])), self._rule(trigger)
-        announcer = Announcer(
-            self.labels_, self.head_.outputs(len(self.labels_)), self.inputs_.seconds, labels, clip.events
-        )
+        found, rule = self.beta(self._checked([clip])), self.trigger.with_changes(trigger)
+        outputs = self.head_.outputs(len(self.labels_))
+        announcer = Announcer(self.labels_, outputs, self.inputs_.seconds, labels, clip.events)
         return detect_offline(found, self.head_, self.warning_ if warnings else None, rule, announcer)
 
     def stream(
@@ -233,7 +231,7 @@ class EventDetector:
                 detector's if not given.
         """
         self._trained()._check_streaming()
-        runner = self._runners.get(self, engine, warnings, self._rule(trigger))
+        runner = self._runners.get(self, engine, warnings, self.trigger.with_changes(trigger))
         return DetectorStream(runner, labels, events, longest_gap)
 
     def save(self, path: str | Path) -> None:
@@ -278,6 +276,11 @@ class EventDetector:
         det.network_ = det._new_network().eval()
         return det
 
+    def __repr__(self) -> str:
+        network = self.network if isinstance(self.network, str) else type(self.network).__name__
+        known = f"{len(self.labels_)} classes" if self.labels_ else "not trained"
+        return f"{type(self).__name__}({network}, {self.head.name}: {known})"
+
     def _new_network(self) -> EventNetwork:
         options = {"size": self.size, "segment": self.inputs_.segment, **self.network_settings}
         return network_for(self.network, self.inputs_.features, len(self.labels_), options, self.settings.seed)
@@ -294,6 +297,3 @@ class EventDetector:
     def _checked(self, clips: Any) -> list[Clip]:
         check_levels(found := self._ready(clips), self.inputs_)
         return found
-
-    def _rule(self, changes: dict[str, Any]) -> Trigger:
-        return Trigger(**{**self.trigger.model_dump(), **changes})

@@ -32,6 +32,12 @@ class DetectorScores(EarlyScores):
 
     inference_time: float
 
+    def __repr__(self) -> str:
+        return (
+            f"DetectorScores(macro F1 {self.macro_f1:.3f}, delay {self.delay:.3f} s, "
+            f"{self.false_alarms_per_minute:.2f} false alarms a minute)"
+        )
+
     def summary(self) -> dict[str, Any]:
         """The figures of all classes together, and the inference time, ready for JSON; None for NaN."""
         return {**super().summary(), "inference_time": self.inference_time}

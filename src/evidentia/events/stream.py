@@ -94,6 +94,11 @@ class DetectorStream:
             self._check_rate(rate)
         return _run([self], [self._next(samples, seconds)])[0]
 
+    def __repr__(self) -> str:
+        runner = self.runner
+        what = f"{len(runner.labels)} classes at {runner.inputs.sample_rate:g} Hz"
+        return f"DetectorStream({what}, {self.time:.3f} s heard)"
+
     @property
     def time(self) -> float:
         """How much of the stream has come, in seconds, gaps included."""

@@ -52,6 +52,10 @@ class Trigger(Settings):
                 f"no more of the latest segments can be needed than there are: {self.needed} of {self.of}"
             )
 
+    def with_changes(self, changes: Mapping[str, Any]) -> Trigger:
+        """The trigger with some settings changed."""
+        return Trigger(**{**self.model_dump(), **changes})
+
     def rest(self, seconds: float) -> int:
         """The refractory time in segments; a time without end is as long as before a stream's first alarm."""
         return round(min(self.refractory / seconds, -LONG_AGO))
