@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
-from evidentia.evaluation import EventTruth, early_curve, early_scores
+from evidentia.evaluation import EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.events import Clip, EventDetector, PhaseI, SeriesInputs, SoundInputs, Trigger, calibrate, synthetic_clips
 from evidentia.events.alarms import alarms, false_alarms, sustained
 from evidentia.events.fitting import SegmentBeta, Tuning, check_lengths, tune
 from evidentia.events.inputs import Inputs
+from evidentia.events.scoring import _alike
 
 RULES: list[dict[str, Any]] = [
     {},
@@ -56,6 +58,36 @@ def test_scores_are_those_of_the_alarms_of_streams(
         found = det.evaluate(clips, **options, **rule).summary()
         assert 0 < found.pop("inference_time") < math.inf
         assert found == expected
+
+
+@pytest.mark.parametrize("by", ["clip", "event"])
+@pytest.mark.parametrize("head", ["wbc", "umss-warning"])
+def test_scores_of_long_and_short_clips_are_the_same_in_groups(
+    detector: Callable[..., EventDetector], sound: Tensor, monkeypatch: pytest.MonkeyPatch, head: str, by: Any
+) -> None:
+    det, events = detector(head=head), [("class 0", 0.3, 0.9), ("class 1", 0.5, 1.6), ("class 2", 1.2, 1.9)]
+    long = [Clip(sound, 16_000, events), Clip(sound.flip(0), 16_000, events[1:])]
+    # In no order, and one of less than a segment.
+    short = [Clip(sound[:12_000], 16_000, [("class 0", 0.1, 0.5)]), Clip(sound[:500], 16_000, [("class 1", 0.0, 0.02)])]
+    clips = [long[0], *short, long[1]]
+    whole = det.evaluate(clips, by=by)
+    monkeypatch.setattr("evidentia.events.scoring._SHORT", 1)
+    parts = det.evaluate(clips, by=by)
+    for field in fields(EarlyScores):
+        expected = torch.as_tensor(getattr(whole, field.name)).double()
+        found = torch.as_tensor(getattr(parts, field.name)).double()
+        assert torch.allclose(found, expected, equal_nan=True), field.name
+    assert int(whole.true_positives.sum()) > 0
+
+
+def test_groups_of_clips_take_memory_by_their_length() -> None:
+    lengths = [600] * 60 + [180_000] + [5_000, 7_000, 0] * 5
+    groups = _alike(lengths)
+    assert sorted(place for group in groups for place in group) == list(range(len(lengths)))
+    needed = sum(len(group) * max(lengths[place] for place in group) for group in groups)
+    assert needed < 2 * sum(lengths)
+    assert _alike([10, 1000, 0]) == [[0, 1, 2]]
+    assert _alike([0, 180_000, 5_000]) == [[0, 2], [1]]
 
 
 def test_the_first_call_is_the_first_alarm_of_the_default(
