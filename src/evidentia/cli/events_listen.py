@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 import typer
 from rich.console import Console
 
@@ -44,6 +45,8 @@ def run_detect(
             f"detect listens to one file at a time, and {file} is a folder; give a file in it. To score a detector on "
             "a folder of recordings there is `evidentia events evaluate`"
         )
+    # A segment is too little work to share, and threads that wait for each other hold up every other program.
+    torch.set_num_threads(1)
     kept = StateFile(state)
     detector = EventDetector.load(model)
     stream = detector.stream(**options)
