@@ -139,7 +139,7 @@ def test_figures_of_few_seeds_are_marked_in_the_table_of_early_alarms() -> None:
         rows=tuple(rows),
     )
     page = fill_page("<!-- results: early-alarms -->\n<!-- end -->", {"full/events-delay": table})
-    row = "| 0.30 s | 0.750, 2.0 a minute | not run | 0.750, 2.0 a minute (n = 2) |"
+    row = "| domestic | 0.30 s | 0.750, 2.0 a minute | not run | 0.750, 2.0 a minute (n = 2) |"
     assert row in page
 
 

@@ -161,12 +161,10 @@ def early_alarms(tables: Tables) -> str:
     names = {"crnn": "CRNN", "crnn-pretrained": "CRNN, pretrained", "early-pretrained": "evidentia, pretrained"}
     metrics = ("at_delay.macro_f1", "at_delay.false_alarms_per_minute")
     rows = []
-    for limit in dict.fromkeys(row.cell.labels["limit"] for row in table.rows):
-        found = [
-            [_row(table, metric, data="domestic", limit=limit, method=name) for metric in metrics] for name in names
-        ]
-        rows.append([limit, *(_f1_and_alarms(*both) for both in found)])
-    return markdown_table(["mean delay at most", *names.values()], rows)
+    for data, limit in dict.fromkeys((row.cell.labels["data"], row.cell.labels["limit"]) for row in table.rows):
+        found = [[_row(table, metric, data=data, limit=limit, method=name) for metric in metrics] for name in names]
+        rows.append([data, limit, *(_f1_and_alarms(*both) for both in found)])
+    return markdown_table(["subset", "mean delay at most", *names.values()], rows)
 
 
 PIVOTS: dict[str, Callable[[Tables], str]] = {
