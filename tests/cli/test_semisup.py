@@ -61,7 +61,7 @@ def test_the_methods_figures_are_written_before_the_controls_run(
 
     monkeypatch.setattr(semisup_runs.PoolRuns, "run_controls", stop)
     stopped = run("--seeds", "1", "--json", str(file))
-    assert "stopped: nothing of it was kept; give --checkpoint next time" in stopped.stderr
+    assert "stopped: trainings are kept with --checkpoint only" in stopped.stderr
     assert json.loads(file.read_text())["mean"]["accuracy"] > 0
     stopped = run("--seeds", "1", "--checkpoint", str(tmp_path / "kept"), "--json", str(file))
     assert "stopped: the same command goes on from here" in stopped.stderr

@@ -81,7 +81,7 @@ def run_semisup(
             if json_file is not None:
                 runs.save(json_file)
     except KeyboardInterrupt:
-        kept = "nothing of it was kept; give --checkpoint next time" if checkpoint is None else _GOES_ON
+        kept = "trainings are kept with --checkpoint only" if checkpoint is None else _GOES_ON
         notes.print(f"stopped: {kept}", highlight=False)
         raise
     _print(console, runs)
