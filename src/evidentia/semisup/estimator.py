@@ -17,7 +17,7 @@ from evidentia.semisup.arrays import training_data
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
 from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
 from evidentia.semisup.choices import as_flag
-from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.features import BATCH, logits_in_parts
 from evidentia.semisup.fingerprint import fingerprint
 from evidentia.semisup.inputs import InputForm, check_layout
 from evidentia.semisup.log import check_places, first_look, run_log
@@ -137,13 +137,13 @@ class SemiSupervisedClassifier:
         return self
 
     @torch.no_grad()
-    def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
+    def predict(self, x: Samples, batch_size: int = BATCH) -> Prediction:
         """Class probabilities of samples, in evaluation mode; inputs are converted as those of `fit` are."""
         network = self.network_
         logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
         return Prediction(logits.softmax(-1), class_names=self.class_names or None)
 
-    def score(self, x: Samples, y: Any, batch_size: int = 1024) -> float:
+    def score(self, x: Samples, y: Any, batch_size: int = BATCH) -> float:
         """The accuracy, the share of samples whose class is predicted; classes are numbers or names as in `fit`."""
         predicted = self.predict(x, batch_size).labels
         return share_right(predicted, y, self.class_names, self.num_classes)
