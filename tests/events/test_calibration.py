@@ -95,6 +95,27 @@ def test_a_lower_macro_f1_buys_a_shorter_delay(per_class):
     assert best.scores.macro_f1 == pytest.approx(free.scores.macro_f1)
 
 
+@pytest.mark.parametrize("per_class", [True, False])
+def test_a_delay_and_a_rate_of_false_alarms_are_kept_together(per_class):
+    alpha, beta, truth = world(3)
+    options = {"per_class": per_class, "windows": (1, 2, 4)}
+    soon = calibrate(WBC(), alpha, beta, truth, delay=0.2, **options)
+    # One threshold for all leaves nothing to trade at a delay.
+    most = (0.8 if per_class else 1.0) * soon.false_alarms_per_minute
+    assert calibrate(WBC(), alpha, beta, truth, false_alarms_per_minute=most, **options).scores.delay > 0.2
+    both = calibrate(WBC(), alpha, beta, truth, delay=0.2, false_alarms_per_minute=most, **options)
+    assert soon.met
+    assert both.met
+    assert both.scores.delay <= 0.2 + 1e-9
+    assert both.false_alarms_per_minute <= most + 1e-9
+    assert 0 < both.scores.macro_f1 <= soon.scores.macro_f1
+    # No alarms and none of them late cannot be had together: the alarms are kept to.
+    never = calibrate(WBC(), alpha, beta, truth, delay=0.0, false_alarms_per_minute=most, **options)
+    assert not never.met
+    assert never.false_alarms_per_minute <= most + 1e-9
+    assert never.scores.true_positives.sum() > 0
+
+
 def test_a_class_that_never_occurs_is_never_called():
     alpha, beta, truth = world(5)
     active = truth.activity()
@@ -259,7 +280,7 @@ def test_onset_weights_follow_the_specification():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"delay": 0.1, "macro_f1": 0.5}, "one target"),
+        ({"delay": 0.1, "macro_f1": 0.5}, "by itself, got delay and macro_f1"),
         ({"delay": -1.0}, "at least 0"),
         ({"thresholds": 1}, "thresholds"),
         ({"windows": (2,)}, "no window"),

@@ -353,7 +353,7 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
         (lambda clips: EventDetector(epoch=3), "epoch: there is none of this name, but: .*epochs"),
         (lambda clips: EventDetector(false_alarms=1), "but: .*epochs.*false_alarms_per_minute.*refractory"),
-        (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "one target"),
+        (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "by itself"),
         (lambda clips: EventDetector(windows=(2, 0)), "windows.1"),
         (lambda clips: EventDetector(decays=(1.5,)), "decays.0"),
         (lambda clips: EventDetector().fit([]), "at least one Clip"),

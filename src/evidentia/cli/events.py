@@ -95,7 +95,9 @@ def train(
     false_alarms: Annotated[
         float | None, typer.Option(min=0, help="Calibrate to so many false alarms a minute; 2 if there is no target.")
     ] = None,
-    delay: Annotated[float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds instead.")] = None,
+    delay: Annotated[
+        float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds, or to both.")
+    ] = None,
     macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to a macro F1 instead.")] = None,
     max_delay: _MaxDelay = None,
     early_collar: _EarlyCollar = 0.0,

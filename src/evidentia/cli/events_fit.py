@@ -208,11 +208,13 @@ def _figures(scores: dict[str, Any]) -> list[str]:
 
 def _print_calibration(console: Console, detector: EventDetector) -> None:
     found = detector.calibration_
-    ((target, value),) = found["target"].items()
+    target = found["target"]
+    asked = " and ".join(_TARGETS[name].format(value) for name, value in target.items())
     met = "met" if found["met"] else "NOT met, the nearest was taken"
-    console.print(f"calibrated on clips held out to {_TARGETS[target].format(value)}: {met}", highlight=False)
-    if target == "false_alarms_per_minute" and 0 < value * found["minutes"] < _ENOUGH:
-        known, needed = found["minutes"], _ENOUGH / value
+    console.print(f"calibrated on clips held out to {asked}: {met}", highlight=False)
+    rate = target.get("false_alarms_per_minute", 0.0)
+    if 0 < rate * found["minutes"] < _ENOUGH:
+        known, needed = found["minutes"], _ENOUGH / rate
         console.print(f"  on {known:.2g} minutes; to be sure takes about {needed:.2g}: more may come", highlight=False)
     if found["missing"]:
         missing = "any class" if len(found["missing"]) == len(detector.labels_) else ", ".join(found["missing"])

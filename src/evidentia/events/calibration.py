@@ -2,8 +2,8 @@ r"""Calibration: thresholds, windows and decays from held-out data, to a target 
 
 Every choice is a trade of F1 against a cost: false alarms, or delay. Macro F1 is a mean over classes and both costs are
 sums over them, so with a multiplier $\lambda$ each class can choose for itself the settings with the largest
-$F_{1,k} / K - \lambda\, \mathrm{cost}_k$, and $\lambda$ is searched until the target is met. Calibrate on data that the
-network was not trained on, and never on what the detector is to be tested with.
+$F_{1,k} / K - \lambda\, \mathrm{cost}_k$, and $\lambda$ is searched until the target is met; with two costs, two of
+them. Calibrate on data that the network was not trained on, and never on what the detector is to be tested with.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def calibrate(
     """Choose a head's thresholds, and if asked its windows and decays, on held-out data.
 
     F1 and delay are of the first alarm of each clip and class, so cut long recordings in pieces before. Without a
-    target macro F1 is made as large as it gets. With one of the first three arguments:
+    target macro F1 is made as large as it gets. With a target of the first three arguments:
 
     Args:
         head: the head, whose other settings stay as they are.
@@ -82,8 +82,10 @@ def calibrate(
         false_alarms_per_minute: macro F1 as large as it gets with at most so many false alarms a minute of all classes.
             Every alarm that a stream would give outside of its class's events counts, where the false alarms of the
             scores are at most one a clip and class.
-        delay: the same with a mean delay over hits of at most so many seconds.
-        macro_f1: the smallest censored delay at this macro F1 or more.
+        delay: the same with a mean delay over hits of at most so many seconds. With both, macro F1 as large as it gets
+            within both; where they cannot be had together, false alarms stay within theirs, and the delay is as short
+            as it then gets.
+        macro_f1: the smallest censored delay at this macro F1 or more; by itself.
         windows: windows to choose from; that of the head if none.
         decays: decays to choose from; that of the head if none.
         thresholds: about how many thresholds to try, between quantiles of the scores.
@@ -100,10 +102,7 @@ def calibrate(
         >>> result.scores.macro_f1, result.met
         (1.0, True)
     """
-    targets = {"false_alarms_per_minute": false_alarms_per_minute, "delay": delay, "macro_f1": macro_f1}
-    given = {name: value for name, value in targets.items() if value is not None}
-    if len(given) > 1:
-        raise EvidentiaError(f"one target can be met at a time, got {' and '.join(given)}")
+    target = given_target(false_alarms_per_minute, delay, macro_f1)
     if thresholds < 2:
         raise EvidentiaError(f"thresholds must be at least 2, got {thresholds}")
     if not truth.minutes:
@@ -124,12 +123,30 @@ def calibrate(
         if false_alarms_per_minute is not None:
             counts.append(false_alarms(score, truth, levels, refractory=rule.refractory, **options))
     candidates = _candidates(curves, counts, per_class)
-    target, value = next(iter(given.items()), ("none", 0.0))
-    choice, met = choose(candidates, target, value)
+    choice, met = choose(candidates, target)
     chosen = _with_choice(head, variants, curves, choice, per_class)
     announced = alarms(chosen.calls(chosen.fuse(alpha, beta)), rule, truth.segment)
     scores, streamed = (early_scores(announced, truth, by=by, **options) for by in ("clip", "event"))
     return Calibration(chosen, scores, met and len(truth.clip) > 0, streamed.false_alarms_per_minute)
+
+
+def given_target(
+    false_alarms_per_minute: float | None, delay: float | None, macro_f1: float | None
+) -> dict[str, float]:
+    """What is asked for by its names, without what is not.
+
+    Example:
+        >>> given_target(2.0, 0.4, None)
+        {'false_alarms_per_minute': 2.0, 'delay': 0.4}
+    """
+    targets = {"false_alarms_per_minute": false_alarms_per_minute, "delay": delay, "macro_f1": macro_f1}
+    given = {name: value for name, value in targets.items() if value is not None}
+    if macro_f1 is not None and len(given) > 1:
+        raise EvidentiaError(
+            f"a macro F1 is a target by itself, got {' and '.join(given)}; give a delay, false alarms a minute, or "
+            "both, and macro F1 is made as large as it gets within them"
+        )
+    return given
 
 
 def quiet_thresholds(

@@ -13,7 +13,7 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.settings import Settings
 from evidentia.evaluation import EventTruth
-from evidentia.events.calibration import Calibration, calibrate
+from evidentia.events.calibration import Calibration, calibrate, given_target
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead, OnsetWarning, WindowedHead
@@ -32,13 +32,13 @@ _ENOUGH = 20
 
 
 class Tuning(Settings):
-    """What the detector's head is calibrated to on held-out clips, see `calibrate`; at most one target.
+    """What the detector's head is calibrated to on held-out clips, see `calibrate`.
 
     Attributes:
         false_alarms_per_minute: macro F1 as large as it gets with at most so many, every alarm that a stream would give
             for nothing counted; 2 if there is no other target.
-        delay: macro F1 as large as it gets with a mean delay of at most so many seconds.
-        macro_f1: the smallest delay at this macro F1 or more.
+        delay: macro F1 as large as it gets with a mean delay of at most so many seconds; with both, within both.
+        macro_f1: the smallest delay at this macro F1 or more; by itself.
         windows: windows to choose from; that of the head if none.
         decays: decays to choose from; that of the head if none.
         per_class: choose for each class; by default if there are 20 held-out events a class.
@@ -59,14 +59,12 @@ class Tuning(Settings):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        given = [name for name in ("false_alarms_per_minute", "delay", "macro_f1") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise EvidentiaError(f"one target can be met at a time, got {' and '.join(given)}")
+        self.target()
 
     def target(self) -> dict[str, float]:
-        """The target by its name."""
-        given = {name: getattr(self, name) for name in ("false_alarms_per_minute", "delay", "macro_f1")}
-        return {name: value for name, value in given.items() if value is not None} or {"false_alarms_per_minute": 2.0}
+        """What is asked for by its names."""
+        given = given_target(self.false_alarms_per_minute, self.delay, self.macro_f1)
+        return given or {"false_alarms_per_minute": 2.0}
 
 
 class SegmentBeta(NamedTuple):

@@ -1,9 +1,15 @@
-"""The search behind calibration: one candidate for each class, so that a target on all of them is met."""
+"""The search behind calibration: one candidate for each class, so that a target on all of them is met.
+
+Costs are sums over classes, as macro F1 is but for its divisor. So with a multiplier for every limit each class can
+choose for itself, and the multipliers are searched, those of a second limit within each step of the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -11,7 +17,10 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 
 _STEPS = 60
-_LARGEST = 1e6
+# The range of a multiplier: at its end the limit decides alone.
+_SMALLEST, _LARGEST = 1e-12, 1e12
+# The mean delay of a class that is never hit: later than any.
+_NEVER = 1e6
 _SLACK = 1e-9
 
 
@@ -51,11 +60,16 @@ class Candidates:
         return self._class_f1.nanmean(-1).nan_to_num(0.0)
 
     @property
+    def gain(self) -> Tensor:
+        """Macro F1 as a sum: over classes, shape `(Q, K)`, or of one for all of them, `(Q, 1)`, that they share."""
+        return self.f1 if self.per_class else self.macro_f1.unsqueeze(-1)
+
+    @cached_property
     def tie(self) -> Tensor:
         """What settles ties: false positives, then delays; far below any difference that counts."""
         return 1e-9 * self.false_positives + 1e-10 * (self.delay_sum + self.missed_sum)
 
-    @property
+    @cached_property
     def _class_f1(self) -> Tensor:
         """NaN where there is nothing to find and no call, as `EarlyScores` has it."""
         counted = 2 * self.true_positives + self.false_positives + self.false_negatives
@@ -74,116 +88,130 @@ class Candidates:
         return (gain - self.tie).argmax(0)
 
 
-def choose(candidates: Candidates, target: str, value: float) -> tuple[Tensor, bool]:
+class _Limit(NamedTuple):
+    """What a target asks for."""
+
+    cost: Tensor
+    """What it counts, shape `(Q, K)`."""
+    most: float
+    """How much of it there may be over all classes."""
+    holds: Callable[[Tensor], bool]
+    """Whether a choice, shape `(K,)`, keeps to it."""
+
+
+_Search: TypeAlias = Callable[[Candidates, Tensor, Sequence[_Limit]], Tensor | None]
+
+
+def choose(candidates: Candidates, target: Mapping[str, float]) -> tuple[Tensor, bool]:
     r"""The candidate of each class, and whether the target is met.
 
     Args:
         candidates: what there is to choose from.
-        target: `none` (the largest macro F1), `false_alarms_per_minute` or `delay` (the largest macro F1 with no more
-            of it), or `macro_f1` (the smallest censored delay with no less).
-        value: the target's value.
+        target: nothing (the largest macro F1); `false_alarms_per_minute`, `delay` or both (the largest macro F1 with no
+            more of either); or `macro_f1` (the smallest censored delay with no less).
 
     Example:
         >>> count = torch.tensor([[9], [5]])
         >>> none = torch.zeros(2, 1, dtype=torch.float64)
         >>> both = Candidates(count, torch.tensor([[6], [1]]), 10 - count, none, none, minutes=1.0, per_class=True)
-        >>> choose(both, "none", 0.0), choose(both, "false_alarms_per_minute", 2.0)
+        >>> choose(both, {}), choose(both, {"false_alarms_per_minute": 2.0})
         ((tensor([0]), True), (tensor([1]), True))
     """
-    f1 = candidates.f1
-    cost, limit = _cost(candidates, target, value)
-    if not candidates.per_class:
-        return _choose_one(candidates, cost.sum(-1), target, value, limit)
-
-    def fits(choice: Tensor) -> bool:
-        if target == "macro_f1":
-            return candidates.macro_f1_at(choice) >= value - _SLACK
-        # A detector that never calls has no delay to speak of.
-        silent = target == "delay" and not candidates.at(choice, candidates.true_positives)
-        return candidates.at(choice, cost) <= limit + _SLACK and not silent
-
-    def at(multiplier: float) -> Tensor:
-        return candidates.best(f1 - multiplier * cost)
-
-    if target == "none":
-        return at(0.0), True
-    # With the largest multiplier the cost decides alone; macro F1 as a target fits with the smallest first.
-    eager, thrifty = at(0.0), at(_LARGEST)
-    first, last = (thrifty, eager) if target == "macro_f1" else (eager, thrifty)
-    if fits(first):
-        return first, True
-    if not fits(last):
-        return (_soonest(candidates) if target == "delay" else last), False
-    choice = _bisect(at, fits, last, keep_low=target == "macro_f1")
-    return (_spent(choice, -cost, -f1, -value) if target == "macro_f1" else _spent(choice, f1, cost, limit)), True
+    for name, value in target.items():
+        if not 0 <= value < float("inf"):
+            raise EvidentiaError(f"the target {name} must be at least 0 and finite, got {value}")
+    limits = {name: _limit(candidates, name, value) for name, value in target.items()}
+    # Within the search for one limit there may be one for a second: that which silence always keeps to.
+    order = [limits[name] for name in ("macro_f1", "delay", "false_alarms_per_minute") if name in limits]
+    late = candidates.delay_sum + candidates.missed_sum
+    gain = -late if "macro_f1" in limits else candidates.gain
+    best = _best_apart if candidates.per_class else _best_shared
+    choice = best(candidates, gain, order)
+    if choice is None:
+        choice = _nearest(candidates, limits, best)
+    return choice, all(limit.holds(choice) for limit in order)
 
 
-def _cost(candidates: Candidates, target: str, value: float) -> tuple[Tensor, float]:
-    """What a target counts, shape `(Q, K)`, and how much of it there may be."""
-    if target == "none":
-        return torch.zeros_like(candidates.delay_sum), 0.0
-    if not 0 <= value < float("inf"):
-        raise EvidentiaError(f"the target {target} must be at least 0 and finite, got {value}")
-    if target == "false_alarms_per_minute":
+def _limit(candidates: Candidates, name: str, value: float) -> _Limit:
+    if name == "macro_f1":
+        return _Limit(-candidates.f1, -value, lambda choice: candidates.macro_f1_at(choice) >= value - _SLACK)
+    if name == "false_alarms_per_minute":
         counted = candidates.false_positives if candidates.false_alarms is None else candidates.false_alarms
-        return counted.double(), value * candidates.minutes
-    if target == "delay":
-        # The mean over hits is at most the target where their delays in excess of it add up to no more than 0.
-        return candidates.delay_sum - value * candidates.true_positives, 0.0
-    return candidates.delay_sum + candidates.missed_sum, float("inf")
+        cost, most = counted.double(), value * candidates.minutes
+        return _Limit(cost, most, lambda choice: candidates.at(choice, cost) <= most + _SLACK)
+    # The mean over hits is at most the target where their delays in excess of it add up to no more than 0.
+    excess = candidates.delay_sum - value * candidates.true_positives
+
+    def soon(choice: Tensor) -> bool:
+        # A detector that never calls has no delay to speak of.
+        return candidates.at(choice, excess) <= _SLACK and candidates.at(choice, candidates.true_positives) > 0
+
+    return _Limit(excess, 0.0, soon)
 
 
-def _soonest(candidates: Candidates) -> Tensor:
-    """For each class the candidate of the smallest mean delay; of a class without hits, that of fewest alarms."""
-    return candidates.best(-_mean_delay(candidates.delay_sum, candidates.true_positives))
+def _best_apart(candidates: Candidates, gain: Tensor, limits: Sequence[_Limit]) -> Tensor | None:
+    """The candidate of each class with the largest gain within all limits; None if the search finds none."""
+    if not limits:
+        return candidates.best(gain)
+    limit, *others = limits
+
+    def at(multiplier: float) -> Tensor | None:
+        choice = _best_apart(candidates, gain - multiplier * limit.cost, others)
+        return choice if choice is not None and limit.holds(choice) else None
+
+    kept = at(0.0)
+    if kept is not None:
+        return kept
+    kept = at(_LARGEST)
+    if kept is None:
+        return None
+    low, high = _SMALLEST, _LARGEST
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        choice = at(middle)
+        if choice is None:
+            low = middle
+        else:
+            kept, high = choice, middle
+    return _spent(kept, gain, limits)
+
+
+def _best_shared(candidates: Candidates, gain: Tensor, limits: Sequence[_Limit]) -> Tensor | None:
+    """The one candidate for all classes with the largest gain within all limits; None if there is none."""
+    count, classes = candidates.tie.shape
+    each = torch.arange(count).unsqueeze(1).expand(-1, classes)
+    kept = torch.tensor([all(limit.holds(choice) for limit in limits) for choice in each])
+    worth = torch.where(kept, gain.sum(-1) - candidates.tie.sum(-1), -torch.inf)
+    return each[worth.argmax()] if kept.any() else None
+
+
+def _nearest(candidates: Candidates, limits: Mapping[str, _Limit], best: _Search) -> Tensor:
+    """What comes nearest to limits that no choice keeps to; a delay, as near as false alarms allow."""
+    alarms = [limits[name] for name in limits if name == "false_alarms_per_minute"]
+    tried: list[tuple[Tensor, list[_Limit]]] = []
+    if "macro_f1" in limits:
+        tried.append((candidates.gain, []))
+    if "delay" in limits:
+        tried.append((-_mean_delay(candidates.delay_sum, candidates.true_positives), alarms))
+    tried += [(-limit.cost, []) for limit in alarms]
+    return next(choice for gain, kept in tried if (choice := best(candidates, gain, kept)) is not None)
 
 
 def _mean_delay(delay_sum: Tensor, hits: Tensor) -> Tensor:
     """Over hits; without any it is later than all others."""
-    return torch.where(hits > 0, delay_sum / hits.clamp(min=1), _LARGEST)
+    return torch.where(hits > 0, delay_sum / hits.clamp(min=1), _NEVER)
 
 
-def _choose_one(candidates: Candidates, cost: Tensor, target: str, value: float, limit: float) -> tuple[Tensor, bool]:
-    """One candidate for all classes, from the cost of all of them, shape `(Q,)`."""
-    f1, tie = candidates.macro_f1, candidates.tie.sum(-1)
-    reached = (
-        f1 >= value - _SLACK if target == "macro_f1" else (cost <= limit + _SLACK) & ((f1 > 0) | (target != "delay"))
-    )
-    gain = -cost if target == "macro_f1" else f1 - 1e-9 * cost
-    met = bool(reached.any())
-    if met:
-        gain = torch.where(reached, gain, -torch.inf)
-    elif target == "delay":
-        gain = -_mean_delay(candidates.delay_sum.sum(-1), candidates.true_positives.sum(-1))
-    else:
-        gain = f1 if target == "macro_f1" else -cost
-    return (gain - tie).argmax().expand(candidates.tie.shape[1]), met
+def _spent(choice: Tensor, gain: Tensor, limits: Sequence[_Limit]) -> Tensor:
+    """The choice after single classes have changed theirs for as long as there is a gain within the limits.
 
-
-def _bisect(at: Callable[[float], Tensor], fits: Callable[[Tensor], bool], kept: Tensor, keep_low: bool) -> Tensor:
-    """The choice at the multiplier where `fits` turns: just before it with `keep_low`, else just after."""
-    low, high = 1e-12, _LARGEST
-    for _ in range(_STEPS):
-        middle = (low * high) ** 0.5
-        choice = at(middle)
-        fitting = fits(choice)
-        if fitting:
-            kept = choice
-        if fitting == keep_low:
-            low = middle
-        else:
-            high = middle
-    return kept
-
-
-def _spent(choice: Tensor, gain: Tensor, cost: Tensor, limit: float) -> Tensor:
-    """The choice after single classes have changed theirs for as long as there is a gain within the limit.
-
-    One multiplier for all classes steps over choices, and may leave much of the limit unused.
+    One multiplier for all classes steps over choices, and may leave much of a limit unused.
     """
     while True:
-        paid, had = (values.gather(0, choice.unsqueeze(0)) for values in (cost, gain))
-        more = torch.where(paid.sum() + cost - paid <= limit + _SLACK, gain - had, -torch.inf)
+        more = gain - gain.gather(0, choice.unsqueeze(0))
+        for limit in limits:
+            paid = limit.cost.gather(0, choice.unsqueeze(0))
+            more = torch.where(paid.sum() + limit.cost - paid <= limit.most + _SLACK, more, -torch.inf)
         candidate, k = divmod(int(more.argmax()), more.shape[1])
         if more[candidate, k] <= _SLACK:
             return choice
