@@ -26,6 +26,7 @@ from evidentia.semisup import (
     SemiSupervisedClassifier,
     two_moons,
 )
+from evidentia.semisup.training import Training
 
 QUICK: dict[str, Any] = {"updates": 4, "block": 2, "unlabeled_batch": 10, "progress": False}
 DATA = two_moons("faraway", 0.5, seed=1, unlabeled=20)
@@ -124,6 +125,61 @@ def test_a_classifier_takes_up_its_own_run(tmp_path: Path) -> None:
     clf = SemiSupervisedClassifier("pi-model", robust, checkpoint=tmp_path / "run.safetensors", **QUICK)
     weights = clf.fit(DATA).weights_
     assert torch.equal(clf.fit(DATA).weights_, weights)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_runs_of_every_optimiser_go_on_after_a_kill(
+    optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(**options: Any) -> SemiSupervisedClassifier:
+        settings: dict[str, Any] = {**QUICK, "updates": 6, "block": 2, "weight_decay": 0.1, "average": None}
+        return SemiSupervisedClassifier("pi-model", "none", optimizer=optimizer, **settings, **options)
+
+    def killed_at_5(training: Training) -> tuple[float, float]:
+        if training.update == 5:
+            raise KeyboardInterrupt
+        return update(training)
+
+    update = Training._update
+    whole = build().fit(DATA)
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_update", killed_at_5)
+        with pytest.raises(KeyboardInterrupt):
+            build(checkpoint=tmp_path / "run.safetensors").fit(DATA)
+    resumed = build(checkpoint=tmp_path / "run.safetensors").fit(DATA)
+    assert resumed.history_ == whole.history_
+    assert torch.equal(resumed.predict(DATA.x_test).probs, whole.predict(DATA.x_test).probs)
+
+
+def test_gradient_descent_has_momentum() -> None:
+    weights = []
+    for optimizer in ("sgd", "adam"):
+        network = nn.Linear(2, 2)
+        with torch.no_grad():
+            network.weight.zero_()
+            network.bias.zero_()
+        settings: dict[str, Any] = {"updates": 2, "schedule": "constant", "average": None, "learning_rate": 0.1}
+        settings |= {
+            "norm": "none",
+            "optimizer": optimizer,
+            "labeled_batch": 99,
+            "augmentation": "none",
+            "progress": False,
+        }
+        clf = SemiSupervisedClassifier("pseudo-label", "supervised", network, **settings).fit(DATA)
+        weights.append(clf.network_.weight)
+    # By hand: two steps on all labeled samples.
+    expected, velocity = torch.zeros(2, 2, requires_grad=True), torch.zeros(2, 2)
+    bias, pace = torch.zeros(2, requires_grad=True), torch.zeros(2)
+    for _ in range(2):
+        loss = nn.functional.cross_entropy(DATA.x_labeled @ expected.t() + bias, DATA.y_labeled)
+        slopes = torch.autograd.grad(loss, [expected, bias])
+        velocity, pace = 0.9 * velocity + slopes[0], 0.9 * pace + slopes[1]
+        with torch.no_grad():
+            expected -= 0.1 * (slopes[0] + 0.9 * velocity)
+            bias -= 0.1 * (slopes[1] + 0.9 * pace)
+    torch.testing.assert_close(weights[0], expected)
+    assert not torch.allclose(weights[0], weights[1])
 
 
 def test_the_truth_is_part_of_a_run_that_is_told_it(tmp_path: Path) -> None:
