@@ -29,8 +29,8 @@ from rich.table import Table
 
 from _measure import best_together
 from evidentia.events import DetectorStream, EventDetector, LogMel, SoundInputs, make_head, make_network, push_many
-from evidentia.events.models import Size
-from evidentia.events.onnx import NetworkStep, onnx_bytes, session
+from evidentia.events.networks.by_name import Size
+from evidentia.events.streams.onnx import NetworkStep, onnx_bytes, session
 
 SEGMENT = 0.064
 STEP = 1024

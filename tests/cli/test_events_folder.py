@@ -106,7 +106,7 @@ def test_clips_are_mixed_over_a_background(
         behind.append([sound.name for sound in options["background"]])
         return mix(*given, **options)
 
-    monkeypatch.setattr("evidentia.events.sound_folder.mix_soundscapes", watched)
+    monkeypatch.setattr("evidentia.events.data.sound_folder.mix_soundscapes", watched)
     options = ("--clips", "4", "--background", room)
     assert run("train", sounds, "--out", tmp_path / "model", "--epochs", "1", *options).exit_code == 0
     assert run("evaluate", trained[0], sounds, *options).exit_code == 0

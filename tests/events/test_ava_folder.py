@@ -11,9 +11,9 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.events import load_clips
-from evidentia.events.ava_folder import AVA_SEGMENTS, check_ava
-from evidentia.events.data import check_data
-from evidentia.events.fitting import event_truth
+from evidentia.events.data.ava_folder import AVA_SEGMENTS, check_ava
+from evidentia.events.data.by_name import check_data
+from evidentia.events.training.fitting import event_truth
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from evidentia.events import (
     quiet_thresholds,
     sensitivity,
 )
-from evidentia.events.alarms import alarms, false_alarms
 from evidentia.events.search import Candidates
+from evidentia.events.streams.alarms import alarms, false_alarms
 
 
 def world(seed: int = 0, clips: int = 40, segments: int = 60, classes: int = 3):

@@ -7,7 +7,7 @@ import torch
 
 import evidentia as ev
 from evidentia.events import load_clips
-from evidentia.events.data import DATASETS, check_data
+from evidentia.events.data.by_name import DATASETS, check_data
 
 
 def test_the_parts_of_the_built_in_data_differ_and_repeat():

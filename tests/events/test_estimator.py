@@ -23,7 +23,7 @@ from evidentia.events import (
     SeriesInputs,
     SoundInputs,
 )
-from evidentia.events.fitting import cut
+from evidentia.events.training.fitting import cut
 
 # Few clips are held out of few, and not every class is in them.
 pytestmark = pytest.mark.filterwarnings("ignore:the clips to calibrate on have no event of")
@@ -80,7 +80,7 @@ def test_long_clips_are_the_same_in_stretches(
     fitted: EventDetector, clips: list[Clip], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fitted.beta(clips[:2])
-    monkeypatch.setattr("evidentia.events.fitting._STRETCH", 7)
+    monkeypatch.setattr("evidentia.events.training.fitting._STRETCH", 7)
     assert torch.allclose(fitted.beta(clips[:2]).alpha, whole.alpha, rtol=1e-4)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia.events import make_network
-from evidentia.events.first_stage import first_stage
+from evidentia.events.networks.first_stage import first_stage
 
 
 def plain(x: Tensor, conv: nn.Conv2d, norm: nn.BatchNorm2d, pool: tuple[int, int]) -> Tensor:
@@ -57,6 +57,6 @@ def test_networks_train_as_with_plain_layers(name: str, bands: int, monkeypatch:
     network = make_network(name, bands, 2, dropout=0.0).double()
     x = torch.randn(3, 16, bands, dtype=torch.float64)
     found = torch.autograd.grad(network(x).sin().sum(), list(network.parameters()))
-    monkeypatch.setattr("evidentia.events.crnn.first_stage", plain)
+    monkeypatch.setattr("evidentia.events.networks.crnn.first_stage", plain)
     expected = torch.autograd.grad(network(x).sin().sum(), list(network.parameters()))
     torch.testing.assert_close(found, expected)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidentia import EvidentiaError, validation
-from evidentia.events import LogMel, LogMelStream, front_end, mel_filters
-from evidentia.events.live_log_mel import LiveLogMel
+from evidentia.events import LogMel, LogMelStream, mel_filters
+from evidentia.events.front_end import log_mel
+from evidentia.events.front_end.live_log_mel import LiveLogMel
 from evidentia.events.state import FrontEndState
 
 # dB: of rounding, where a matrix product adds in another order.
@@ -151,7 +152,7 @@ def test_live_silence_is_the_floor():
 def test_long_sounds_are_done_in_blocks(monkeypatch):
     samples = sound(3, 5000)
     whole = LogMel(dtype=torch.float64)(samples)
-    monkeypatch.setattr(front_end, "_BLOCK", 7)
+    monkeypatch.setattr(log_mel, "_BLOCK", 7)
     torch.testing.assert_close(LogMel(dtype=torch.float64)(samples), whole)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from evidentia.events.gru import run_gru
+from evidentia.events.networks.gru import run_gru
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidentia.evaluation import EventTruth
 from evidentia.events import Clip, EventDetector, clip_labels
-from evidentia.events.held_out import hold_out, warn_missing
+from evidentia.events.training.held_out import hold_out, warn_missing
 from evidentia.learning.seeding import seeded
 
 

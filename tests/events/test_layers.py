@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from evidentia.events import layers
-from evidentia.events.layers import CausalAttention, Flow, Recent, RunningNorm
+from evidentia.events.networks import layers
+from evidentia.events.networks.layers import CausalAttention, Flow, Recent, RunningNorm
 
 
 def flow_for(layer, batch, age=0):

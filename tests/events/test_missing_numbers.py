@@ -21,8 +21,8 @@ from evidentia.events import (
     make_network,
     push_many,
 )
-from evidentia.events.fitting import parted, pieces
-from evidentia.events.held_out import hold_out
+from evidentia.events.training.fitting import parted, pieces
+from evidentia.events.training.held_out import hold_out
 
 MEAN = torch.tensor([5.0, 2.0, 40.0, -3.0])
 

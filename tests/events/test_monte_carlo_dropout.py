@@ -7,7 +7,7 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.events import EpistemicFilter, dropout_samples, make_network
-from evidentia.events.fitting import segment_beta
+from evidentia.events.training.fitting import segment_beta
 
 FRAMES = [torch.randn(24, 128, generator=torch.Generator().manual_seed(n)) for n in range(2)]
 LENGTHS = torch.tensor([6, 6])

@@ -26,8 +26,8 @@ from evidentia.events import (
 )
 from evidentia.events.fusion.base import Fusion
 from evidentia.events.fusion.state import Windows
-from evidentia.events.onnx import NetworkStep, PipelineStep, check_agreement, make_engine, onnx_bytes, session
-from evidentia.events.pipeline import Pipeline
+from evidentia.events.streams.onnx import NetworkStep, PipelineStep, check_agreement, make_engine, onnx_bytes, session
+from evidentia.events.streams.pipeline import Pipeline
 
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")

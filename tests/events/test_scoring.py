@@ -17,10 +17,10 @@ from evidentia import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.events import Clip, EventDetector, PhaseI, SeriesInputs, SoundInputs, Trigger, calibrate, synthetic_clips
-from evidentia.events.alarms import alarms, false_alarms, sustained
-from evidentia.events.fitting import SegmentBeta, Tuning, check_lengths, tune
-from evidentia.events.inputs import Inputs
+from evidentia.events.front_end.inputs import Inputs
 from evidentia.events.scoring import _alike
+from evidentia.events.streams.alarms import alarms, false_alarms, sustained
+from evidentia.events.training.fitting import SegmentBeta, Tuning, check_lengths, tune
 
 RULES: list[dict[str, Any]] = [
     {},

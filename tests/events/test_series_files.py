@@ -11,9 +11,9 @@ import torch
 import evidentia as ev
 from evidentia._support.errors import FileFormatError
 from evidentia.events import Clip, Event, EventDetector, SeriesInputs, SoundInputs, load_series, read_series
-from evidentia.events import tables as tables_module
 from evidentia.events.clip_kinds import in_step
-from evidentia.events.clock import Clock
+from evidentia.events.data import tables as tables_module
+from evidentia.events.streams.clock import Clock
 
 
 def write(path: Path, times: list[str], header: str = "time,flow") -> Path:

@@ -11,7 +11,7 @@ import torch
 
 import evidentia as ev
 from evidentia.events import Sound
-from evidentia.events.sound_folder import FOLDER_CLIPS, folder_soundscapes, is_sound_folder, part_sounds
+from evidentia.events.data.sound_folder import FOLDER_CLIPS, folder_soundscapes, is_sound_folder, part_sounds
 
 soundfile = pytest.importorskip("soundfile")
 RATE = 16_000
@@ -80,7 +80,7 @@ def test_the_parts_of_a_folder_differ_and_repeat(folder: Path) -> None:
 def test_training_clips_hold_no_sound_that_is_held_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed: list[set[str]] = []
     monkeypatch.setattr(
-        "evidentia.events.sound_folder.mix_soundscapes",
+        "evidentia.events.data.sound_folder.mix_soundscapes",
         lambda sounds, count, *_, **__: mixed.append({each.name for each in sounds}) or [count],
     )
     counts = [folder_soundscapes(folder, part, seed=2) for part in FOLDER_CLIPS]

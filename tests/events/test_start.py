@@ -10,7 +10,7 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.events import NETWORKS, Clip, EventDetector, make_network, synthetic_clips
-from evidentia.events.first_weights import take_over
+from evidentia.events.training.first_weights import take_over
 
 TINY: dict[str, Any] = {"epochs": 1, "seed": 0, "progress": False, "preset": None, "warnings_per_minute": 60.0}
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.events import ANY, HEADS, Clip, Detection, DetectorStream, Event, EventDetector, make_head, push_many
-from evidentia.events.runner import Runner
+from evidentia.events.streams.runner import Runner
 
 STREAMING = ("crnn", "conformer", "dual-dnn", "temporal", "slowfast", "aia", "acar")
 Make = Callable[..., EventDetector]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.events import WBC, DetectorStream, EventDetector, OnsetWarning, make_head
-from evidentia.events.triggers import LONG_AGO
+from evidentia.events.streams.triggers import LONG_AGO
 from evidentia.learning.checkpoint import digest
 
 State = dict[str, Tensor]

@@ -24,9 +24,9 @@ from evidentia.events import (
     segment_loss,
     synthetic_clips,
 )
-from evidentia.events import training as loop
-from evidentia.events.augmentation import Batch, masked, mixed, rolled, shifted
-from evidentia.events.training import Examples
+from evidentia.events.training import loop
+from evidentia.events.training.augmentation import Batch, masked, mixed, rolled, shifted
+from evidentia.events.training.loop import Examples
 from evidentia.learning import beta_risk
 
 # Few clips are held out of few, and not every class is in them.

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from evidentia import EvidentiaError
 from evidentia.evaluation import EventTruth, early_scores
 from evidentia.events import Clip, Event, SeriesInputs, SoundInputs, Trigger, event_truth
-from evidentia.events.alarms import false_alarms
-from evidentia.events.chunks import series_samples, sound_samples
-from evidentia.events.detections import Announcer, Fired
-from evidentia.events.fitting import cut
-from evidentia.events.held_out import hold_out
-from evidentia.events.inputs import Inputs
+from evidentia.events.front_end.chunks import series_samples, sound_samples
+from evidentia.events.front_end.inputs import Inputs
+from evidentia.events.streams.alarms import false_alarms
+from evidentia.events.streams.detections import Announcer, Fired
+from evidentia.events.training.fitting import cut
+from evidentia.events.training.held_out import hold_out
 from evidentia.opinions import BinomialOpinion
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from evidentia._support.errors import EvidentiaError
 from evidentia.cli.events_sources import TIME, told_as_options
 from evidentia.events import Clip, load_clips, load_series, load_strong
-from evidentia.events.data import DATASETS
-from evidentia.events.sound_folder import folder_soundscapes, is_sound_folder
+from evidentia.events.data.by_name import DATASETS
+from evidentia.events.data.sound_folder import folder_soundscapes, is_sound_folder
 
 SOUND_RATE = 16_000
 """Sounds are resampled to it where no detector says otherwise."""

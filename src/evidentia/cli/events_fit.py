@@ -19,8 +19,8 @@ from evidentia.cli.events_clips import SOUND_RATE, check_background, has_parts, 
 from evidentia.cli.events_sources import told_as_options
 from evidentia.evaluation import EarlyScores
 from evidentia.events import ANY, Clip, EventDetector, FusionHead
-from evidentia.events.data import DATASETS
-from evidentia.events.sound_folder import is_sound_folder
+from evidentia.events.data.by_name import DATASETS
+from evidentia.events.data.sound_folder import is_sound_folder
 from evidentia.experiments.record import RunRecord
 
 # Where none came in a time in which three were to be expected, fewer are meant, with a certainty of 95%.

@@ -16,12 +16,12 @@ import typer
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import Clip, EventDetector, SoundInputs, audio_blocks
-from evidentia.events.audio_files import EXTENSIONS, opened
-from evidentia.events.channels import arranged
-from evidentia.events.inputs import Inputs
-from evidentia.events.series import read_columns
-from evidentia.events.series_table import column_names, time_column
-from evidentia.events.series_times import LONGEST_GAP
+from evidentia.events.data.audio_files import EXTENSIONS, opened
+from evidentia.events.data.series import read_columns
+from evidentia.events.data.series_table import column_names, time_column
+from evidentia.events.data.series_times import LONGEST_GAP
+from evidentia.events.front_end.channels import arranged
+from evidentia.events.front_end.inputs import Inputs
 
 TIME = "time"
 

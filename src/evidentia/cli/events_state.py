@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 from evidentia._support.files import check_writable, load_tensors, save_tensors
 from evidentia.events import DetectorStream
 from evidentia.events.clips import as_number
-from evidentia.events.stream import STATE
+from evidentia.events.streams.stream import STATE
 
 # Seconds from one writing to the next, so that a machine that loses its power goes on from shortly before.
 _EVERY = 5.0

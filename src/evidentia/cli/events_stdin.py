@@ -12,9 +12,9 @@ from evidentia._support.columns import column_order
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.cli.events_sources import TIME, Piece, gap
 from evidentia.events import EventDetector
-from evidentia.events.clock import Clock
-from evidentia.events.series_table import is_number, is_text, time_column
-from evidentia.events.tables import cell_number, decimal_of, find_delimiter, split_line
+from evidentia.events.data.series_table import is_number, is_text, time_column
+from evidentia.events.data.tables import cell_number, decimal_of, find_delimiter, split_line
+from evidentia.events.streams.clock import Clock
 
 _BYTES = 2
 _FILES = {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}

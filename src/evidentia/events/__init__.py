@@ -1,19 +1,23 @@
 """Early events: call a multi-label event on a live stream, early and reliably (thesis chapter 4)."""
 
-from evidentia.events.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
-from evidentia.events.audio_files import read_audio
-from evidentia.events.augmentation import Augmentation, SeriesAugmentation
-from evidentia.events.ava import load_ava, read_ava, read_ava_actions
-from evidentia.events.ava_folder import ava_clips
-from evidentia.events.blocks import audio_blocks
 from evidentia.events.calibration import Calibration, calibrate, quiet_thresholds, sensitivity
 from evidentia.events.clips import ANY, SEGMENT, Clip, Event, clip_labels, event_truth
-from evidentia.events.data import load_clips
-from evidentia.events.detections import Detection
+from evidentia.events.data.annotations import DESED_CLASSES, Ontology, load_strong, read_strong_labels
+from evidentia.events.data.audio_blocks import audio_blocks
+from evidentia.events.data.audio_files import read_audio
+from evidentia.events.data.ava import load_ava, read_ava, read_ava_actions
+from evidentia.events.data.ava_folder import ava_clips
+from evidentia.events.data.by_name import load_clips
+from evidentia.events.data.series import load_series, read_series
+from evidentia.events.data.sound_folder import folder_soundscapes
+from evidentia.events.data.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
+from evidentia.events.data.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
+from evidentia.events.data.synthetic import synthetic_clips
+from evidentia.events.data.waveforms import WAVEFORMS
 from evidentia.events.estimator import EventDetector
 from evidentia.events.evidence import beta_parameters, segment_loss
-from evidentia.events.fitting import SegmentBeta, Tuning
-from evidentia.events.front_end import LogMel, LogMelStream, mel_filters
+from evidentia.events.front_end.inputs import SeriesInputs, SoundInputs
+from evidentia.events.front_end.log_mel import LogMel, LogMelStream, mel_filters
 from evidentia.events.fusion import (
     BC,
     HEADS,
@@ -31,8 +35,8 @@ from evidentia.events.fusion import (
     beta_from_probability,
     make_head,
 )
-from evidentia.events.inputs import SeriesInputs, SoundInputs
-from evidentia.events.models import (
+from evidentia.events.monte_carlo_dropout import dropout_samples
+from evidentia.events.networks.by_name import (
     CRNN,
     NETWORKS,
     ACARHead,
@@ -46,20 +50,16 @@ from evidentia.events.models import (
     TemporalNetwork,
     make_network,
 )
-from evidentia.events.monte_carlo_dropout import dropout_samples
-from evidentia.events.onnx import OnnxEngine, export_onnx
-from evidentia.events.onsets import onset_weights
 from evidentia.events.scoring import DetectorScores
-from evidentia.events.series import load_series, read_series
-from evidentia.events.sound_folder import folder_soundscapes
-from evidentia.events.sounds import ESC50_BACKGROUND, ESC50_SUBSETS, Sound, bouts, load_esc50, load_sounds
-from evidentia.events.soundscapes import ESC50_SPLITS, esc50_soundscapes, mix_soundscapes
 from evidentia.events.state import FrontEndState, NetworkState
-from evidentia.events.stream import DetectorStream, push_many
-from evidentia.events.synthetic import synthetic_clips
-from evidentia.events.training import EventTraining
-from evidentia.events.triggers import Trigger
-from evidentia.events.waveforms import WAVEFORMS
+from evidentia.events.streams.detections import Detection
+from evidentia.events.streams.onnx import OnnxEngine, export_onnx
+from evidentia.events.streams.stream import DetectorStream, push_many
+from evidentia.events.streams.triggers import Trigger
+from evidentia.events.training.augmentation import Augmentation, SeriesAugmentation
+from evidentia.events.training.fitting import SegmentBeta, Tuning
+from evidentia.events.training.loop import EventTraining
+from evidentia.events.training.onsets import onset_weights
 
 __all__ = [
     "ANY",

@@ -19,10 +19,10 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.evaluation.early import check_grid
-from evidentia.events.alarms import alarms, false_alarms, sustained
 from evidentia.events.fusion import FusionHead, WindowedHead
 from evidentia.events.search import Candidates, choose
-from evidentia.events.triggers import Trigger
+from evidentia.events.streams.alarms import alarms, false_alarms, sustained
+from evidentia.events.streams.triggers import Trigger
 
 # A threshold that nothing exceeds: log odds and vacuities are far below.
 NEVER = 1e6

@@ -10,8 +10,8 @@ from typing import Any
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.clips import Clip, Event, clip_labels
-from evidentia.events.inputs import Inputs, SeriesInputs, SoundInputs
-from evidentia.events.models import NETWORKS, EventNetwork, make_network
+from evidentia.events.front_end.inputs import Inputs, SeriesInputs, SoundInputs
+from evidentia.events.networks.by_name import NETWORKS, EventNetwork, make_network
 from evidentia.learning.seeding import seeded
 
 # So many samples beyond full scale are loud moments; with more, the clip has another scale.

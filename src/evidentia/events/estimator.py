@@ -11,25 +11,25 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
-from evidentia.events.augmentation import usual_augmentation
-from evidentia.events.channels import arranged, named_columns
 from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
-from evidentia.events.detections import Announcer, Detection
-from evidentia.events.first_weights import fit_to, start_from
-from evidentia.events.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
+from evidentia.events.front_end.channels import arranged, named_columns
+from evidentia.events.front_end.inputs import Inputs
+from evidentia.events.front_end.missing import completed
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
-from evidentia.events.held_out import warn_missing
-from evidentia.events.inputs import Inputs
-from evidentia.events.missing import completed
-from evidentia.events.models import EventNetwork, Size
-from evidentia.events.offline import detect_offline, predictions
+from evidentia.events.networks.by_name import EventNetwork, Size
 from evidentia.events.presets import chosen_settings
-from evidentia.events.runners import Runners
 from evidentia.events.saving import load_detector, save_detector
 from evidentia.events.scoring import DetectorScores, score_detector
-from evidentia.events.stream import DetectorStream
-from evidentia.events.training import train
+from evidentia.events.streams.detections import Announcer, Detection
+from evidentia.events.streams.offline import detect_offline, predictions
+from evidentia.events.streams.runners import Runners
+from evidentia.events.streams.stream import DetectorStream
+from evidentia.events.training.augmentation import usual_augmentation
+from evidentia.events.training.first_weights import fit_to, start_from
+from evidentia.events.training.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
+from evidentia.events.training.held_out import warn_missing
+from evidentia.events.training.loop import train
 
 
 class EventDetector:

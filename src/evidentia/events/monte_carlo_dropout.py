@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.evidence import Activation, Loss
-from evidentia.events.fitting import segment_beta
-from evidentia.events.network import EventNetwork
+from evidentia.events.networks.network import EventNetwork
+from evidentia.events.training.fitting import segment_beta
 from evidentia.learning.seeding import seeded
 
 # The published time of a segment with Monte Carlo dropout is that of so many passes.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.fitting import Tuning
-from evidentia.events.training import EventTraining
-from evidentia.events.triggers import Trigger
+from evidentia.events.streams.triggers import Trigger
+from evidentia.events.training.fitting import Tuning
+from evidentia.events.training.loop import EventTraining
 
 PRESETS: dict[str, dict[str, Any]] = {
     "early": {"onset_weights": True, "augmentation": True, "windows": (1, 2, 3, 4, 6), "decays": (0.5, 0.8, 1.0)},

@@ -9,9 +9,9 @@ import torch
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia.events.front_end.inputs import Inputs
 from evidentia.events.fusion import make_head
-from evidentia.events.inputs import Inputs
-from evidentia.events.network import EventNetwork
+from evidentia.events.networks.network import EventNetwork
 from evidentia.learning.checkpoint import part_of
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from evidentia.evaluation import EarlyScores, EventTruth, early_scores
-from evidentia.events.alarms import alarms
 from evidentia.events.clips import Clip, clip_labels
-from evidentia.events.fitting import check_lengths
-from evidentia.events.triggers import Trigger
+from evidentia.events.streams.alarms import alarms
+from evidentia.events.streams.triggers import Trigger
+from evidentia.events.training.fitting import check_lengths
 
 if TYPE_CHECKING:
     from evidentia.events.estimator import EventDetector

@@ -11,7 +11,7 @@ import torch
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
-from evidentia.events.channels import arranged
+from evidentia.events.front_end.channels import arranged
 from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ import torch
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import common_delays, onset_auc
 from evidentia.events import EventDetector, make_head
-from evidentia.events.data import DATASETS, check_data
+from evidentia.events.data.by_name import DATASETS, check_data
 from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.jobs.events_methods import (
     METHODS,
@@ -46,7 +46,7 @@ _OF_THE_JOB = ("data", "method", "head", "calibrated", "delay_limit", "clips", "
 
 @JOBS.register("events")
 def events_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Train and test a `method` of `METHODS` on `data`, a name of `evidentia.events.data.DATASETS`.
+    """Train and test a `method` of `METHODS` on `data`, a name of `evidentia.events.data.by_name.DATASETS`.
 
     Further options: `clips` to train on and `held_out` clips to set thresholds on and to test with; `head`, settings of
     the method's head that are not chosen on validation clips; `calibrated`, False for the head's own threshold (for

@@ -26,10 +26,10 @@ from evidentia._support.download import cache_folder
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
 from evidentia.events import Clip, EventDetector, beta_from_probability, make_network
-from evidentia.events.data import data_version, load_clips
-from evidentia.events.fitting import prepared
+from evidentia.events.data.by_name import data_version, load_clips
 from evidentia.events.monte_carlo_dropout import dropout_samples
-from evidentia.events.training import train
+from evidentia.events.training.fitting import prepared
+from evidentia.events.training.loop import train
 from evidentia.experiments.code_version import code_version
 from evidentia.opinions import BinomialOpinion, aleatoric, entropy, epistemic
 
@@ -72,7 +72,7 @@ class Training:
 
     Attributes:
         settings: of `EventDetector`.
-        data: a name of `evidentia.events.data.DATASETS`.
+        data: a name of `evidentia.events.data.by_name.DATASETS`.
         seed: of clips and training.
         clips: how many to train on; as many as the data have if None.
         held_out: how many to set thresholds on, and how many to test with.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidentia.events.ava_folder import AVA_SEGMENTS
-from evidentia.events.sounds import ESC50_SUBSETS
+from evidentia.events.data.ava_folder import AVA_SEGMENTS
+from evidentia.events.data.sounds import ESC50_SUBSETS
 from evidentia.experiments.jobs.events_methods import BASELINE, SOUND_METHODS, VIDEO_BASELINE, VIDEO_METHODS
 from evidentia.experiments.study import Beside, Comparison, Pictures, Preset, Study
 

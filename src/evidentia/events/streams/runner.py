@@ -1,0 +1,95 @@
+"""A segment of many streams from samples to alarms, in one batch; streams keep nothing here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evidentia.events.front_end.chunks import Samples
+from evidentia.events.front_end.inputs import Inputs
+from evidentia.events.streams.detections import Fired
+from evidentia.events.streams.memory import Arrays, Memory
+from evidentia.events.streams.pipeline import Engine, Pipeline
+from evidentia.events.streams.triggers import Trigger
+from evidentia.learning.checkpoint import digest
+
+LEVELS = ("alarm", "warning")
+TRIGGER_PARTS = ("recent", "on", "last")
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """A trained detector as streams need it.
+
+    Attributes:
+        engine: what runs the network and the heads.
+        pipeline: network and heads.
+        inputs: the front end.
+        labels: the classes.
+        trigger: when calls become alarms, and warnings.
+    """
+
+    engine: Engine
+    pipeline: Pipeline
+    inputs: Inputs
+    labels: tuple[str, ...]
+    trigger: Trigger
+
+    @cached_property
+    def identities(self) -> tuple[bytes, bytes]:
+        """Hashes of all that decides what a stream's memory means: that of new states, and that of older ones.
+
+        New ones leave out the head that warns, because a stream may go on with or without warnings.
+        """
+        described = {
+            "labels": self.labels,
+            "inputs": self.inputs.model_dump(mode="json"),
+            "evidence": [self.pipeline.loss, self.pipeline.activation],
+            "network": digest(self.pipeline.network.state_dict().values()),
+        }
+        heads = [head.describe() for head in self.pipeline.heads]
+        with_one, with_all = (
+            hashlib.sha256(json.dumps({**described, "heads": some}, sort_keys=True).encode()).digest()
+            for some in (heads[:1], heads)
+        )
+        return with_one, with_all
+
+    def begin(self) -> Memory:
+        """The memory of one stream that has not begun."""
+        triggers = {
+            f"{level}/{name}": array
+            for level, head in zip(LEVELS, self.pipeline.heads, strict=False)
+            for name, array in self.trigger.start(head.outputs(len(self.labels))).items()
+        }
+        clock = {name: np.zeros(1, dtype=np.int64) for name in ("segment", "begun", "invalid", "clipped")}
+        usual = self.pipeline.network.usual_frame()
+        return Memory(self.inputs.start(usual), self.pipeline.start(), triggers, clock)
+
+    def advance(self, block: Samples, memory: Memory) -> tuple[Fired, Memory]:
+        """One segment of B streams, samples of shape `(B, step)` or `(B, step, channels)`."""
+        clock, seconds = memory.clock, self.inputs.seconds
+        cleaned = self.inputs.clean(block, memory.inputs)
+        frames, inputs = self.inputs.advance(cleaned.block, memory.inputs)
+        counts = {"segment": clock["segment"] + 1, "begun": clock["begun"] + 1}
+        for name, more in (("invalid", cleaned.invalid), ("clipped", cleaned.clipped)):
+            counts[name] = clock[name] if more is None else clock[name] + more
+        kept, decisions = self.pipeline.step(frames, clock["begun"], memory.kept, self.engine)
+        fired, triggers = [], Arrays()
+        for level, decision in zip(LEVELS, decisions, strict=False):
+            before = {name: memory.triggers[f"{level}/{name}"] for name in TRIGGER_PARTS}
+            now, after = self.trigger.fire(decision.calls, before, clock["segment"], seconds)
+            fired.append(now)
+            triggers |= {f"{level}/{name}": array for name, array in after.items()}
+        warns = len(decisions) > 1
+        news = Fired(
+            fired[0],
+            decisions[0].opinion,
+            fired[1] if warns else None,
+            decisions[1].opinion if warns else None,
+            clock["segment"],
+        )
+        return news, Memory(inputs, kept, triggers, counts)
