@@ -22,7 +22,7 @@ from torch.nn import functional as F  # noqa: N812
 from _measure import best_together
 from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
 from evidentia.semisup import AUGMENTATIONS, OBJECTIVES, LastLayer, LeNet, WideResNet
-from evidentia.semisup.hypergradient import (
+from evidentia.semisup.hypergradients.hypergradient import (
     HyperGradient,
     InnerProblem,
     LastLayerProblem,

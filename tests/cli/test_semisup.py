@@ -112,7 +112,7 @@ def test_a_killed_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def no_update(*_: Any) -> None:
         raise AssertionError("everything was trained before")
 
-    monkeypatch.setattr("evidentia.semisup.training.Training._update", no_update)
+    monkeypatch.setattr("evidentia.semisup.training.loop.Training._update", no_update)
     assert run(*options, robust="oracle").exit_code == 0
     again = json.loads(file.read_text())
     for part in ("accuracy", "w_in", "updates"):

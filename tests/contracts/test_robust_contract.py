@@ -20,8 +20,8 @@ from evidentia.semisup import (
     SemiSupervisedData,
     two_moons,
 )
-from evidentia.semisup.log import run_log
-from evidentia.semisup.training import Record, SemiSupervisedTraining
+from evidentia.semisup.training.log import run_log
+from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
 
 
 @pytest.fixture(scope="module")

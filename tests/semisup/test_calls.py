@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from evidentia.semisup.calls import call_with
+from evidentia.semisup.networks.calls import call_with
 
 
 class Shared(nn.Module):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.semisup import SemiSupervisedClassifier, two_moons
-from evidentia.semisup.checks import batches_of_one_told
+from evidentia.semisup.training.checks import batches_of_one_told
 
 QUICK: dict[str, Any] = {"updates": 2, "block": 1, "progress": False}
 DATA = two_moons(unlabeled=30, validation=10)
@@ -101,7 +101,7 @@ def test_batches_of_one_that_can_be_normalised_train_as_if_they_had_not_been_tri
         return clf.fit(LABELED, DATA.x_unlabeled).predict(DATA.x_test).probs
 
     tried = found()
-    monkeypatch.setattr("evidentia.semisup.training.Training._rehearse", lambda self: None)
+    monkeypatch.setattr("evidentia.semisup.training.loop.Training._rehearse", lambda self: None)
     assert torch.equal(tried, found())
 
 

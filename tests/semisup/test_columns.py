@@ -12,7 +12,7 @@ import torch
 from evidentia import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import PoolReview, SemiSupervisedClassifier, from_arrays
-from evidentia.semisup.arrays import labeled_samples
+from evidentia.semisup.inputs.arrays import labeled_samples
 
 pd = pytest.importorskip("pandas")
 QUICK: dict[str, Any] = {"updates": 2, "unlabeled_batch": 10, "progress": False}

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 import evidentia as ev
-from evidentia.semisup import image_files as catalog
-from evidentia.semisup.data import RECIPES, load_pool, mean_images
-from evidentia.semisup.digits import TURNED, digits_images, letters
-from evidentia.semisup.image_files import SOURCES, load_images
-from evidentia.semisup.images import ImageSet
+from evidentia.semisup.data import image_files as catalog
+from evidentia.semisup.data.by_name import RECIPES, load_pool, mean_images
+from evidentia.semisup.data.digits import TURNED, digits_images, letters
+from evidentia.semisup.data.image_files import SOURCES, load_images
+from evidentia.semisup.data.images import ImageSet
 from evidentia.semisup.pool import SemiSupervisedData
 
 SMALL = {"labels_per_class": 2, "unlabeled": 30}

@@ -7,7 +7,7 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.semisup import MLP, ROBUST, SemiSupervisedClassifier
-from evidentia.semisup.features import BATCH, hidden_and_logits, logits_in_parts, pass_size, pool_features
+from evidentia.semisup.networks.features import BATCH, hidden_and_logits, logits_in_parts, pass_size, pool_features
 from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.tasks import usual_norm
 

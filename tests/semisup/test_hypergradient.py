@@ -20,7 +20,7 @@ from torch.nn import functional as F  # noqa: N812
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
 from evidentia.semisup import AUGMENTATIONS, MLP, OBJECTIVES, Augmentation, Consistency, LastLayer, LeNet, Objective
-from evidentia.semisup.hypergradient import (
+from evidentia.semisup.hypergradients.hypergradient import (
     DivergenceWarning,
     HyperGradient,
     InnerProblem,
@@ -30,7 +30,7 @@ from evidentia.semisup.hypergradient import (
     meta_gradient,
     meta_gradient_from,
 )
-from evidentia.semisup.neumann import neumann_series
+from evidentia.semisup.hypergradients.neumann import neumann_series
 
 K = 3
 

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 import evidentia as ev
-from evidentia.semisup import images as read
-from evidentia.semisup.image_files import load_images
+from evidentia.semisup.data import images as read
+from evidentia.semisup.data.image_files import load_images
 
 PATH = Path("file")
 

@@ -14,8 +14,8 @@ from torch.utils.data import Dataset, TensorDataset
 
 from evidentia import EvidentiaError
 from evidentia.semisup import SemiSupervisedClassifier, load_pool
-from evidentia.semisup.inputs import InputForm, check_layout
-from evidentia.semisup.models import LeNet
+from evidentia.semisup.inputs.form import InputForm, check_layout
+from evidentia.semisup.networks.models import LeNet
 
 QUICK: dict[str, Any] = {"updates": 2, "unlabeled_batch": 10, "progress": False}
 Y = torch.arange(8) % 2

@@ -24,8 +24,8 @@ from evidentia.semisup import (
     from_arrays,
     two_moons,
 )
-from evidentia.semisup.log import run_log
-from evidentia.semisup.training import Record, SemiSupervisedTraining, Training
+from evidentia.semisup.training.log import run_log
+from evidentia.semisup.training.loop import Record, SemiSupervisedTraining, Training
 from evidentia.semisup.uncertainty import PoolReport
 
 QUICK: dict[str, Any] = {"updates": 4, "block": 2, "unlabeled_batch": 10, "progress": False}
@@ -149,7 +149,7 @@ def test_a_look_at_the_pool_shows_how_far_it_is(
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr("evidentia.semisup.log.progress_bar", Bar)
+    monkeypatch.setattr("evidentia.semisup.training.log.progress_bar", Bar)
     told: list[int] = []
     own = LabeledAgainstUnlabeled(steps=5, progress=lambda done, total: told.append(done))
     loud = {**QUICK, "progress": True}

@@ -9,7 +9,7 @@ from torch.func import functional_call, grad
 
 from evidentia import EvidentiaError
 from evidentia.semisup import MLP, LastLayer, LeNet, WideResNet
-from evidentia.semisup.last_layer import Undivided
+from evidentia.semisup.networks.last_layer import Undivided
 
 
 class Twisted(nn.Module):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from evidentia.semisup.mat_files import read_mat
+from evidentia.semisup.data.mat_files import read_mat
 
 LIMIT = 1 << 24
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evidentia as ev
-from evidentia.semisup.moons import moon_distances, two_moons
+from evidentia.semisup.data.moons import moon_distances, two_moons
 
 
 def outside(kind: Any, ratio: float = 0.5, **more: Any) -> np.ndarray:

@@ -23,8 +23,8 @@ from evidentia.semisup import (
     SemiSupervisedClassifier,
     two_moons,
 )
-from evidentia.semisup.last_layer import Undivided
-from evidentia.semisup.own_network import training_copy
+from evidentia.semisup.networks.last_layer import Undivided
+from evidentia.semisup.networks.own_network import training_copy
 
 QUICK: dict[str, Any] = {"updates": 4, "block": 2, "unlabeled_batch": 10, "progress": False}
 DATA = two_moons("faraway", 0.5, seed=1, unlabeled=20)

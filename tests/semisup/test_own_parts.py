@@ -184,7 +184,7 @@ def test_buffers_that_a_state_leaves_out_are_saved_and_taken_up(data: SemiSuperv
     assert torch.equal(SemiSupervisedClassifier.load(file, Counting()).predict(data.x_test).probs, expected)
     stopped = build(checkpoint=kept)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evidentia.semisup.training.check_statistics", _stops_after(2))
+        patch.setattr("evidentia.semisup.training.loop.check_statistics", _stops_after(2))
         with pytest.raises(KeyboardInterrupt):
             stopped.fit(data)
     assert torch.equal(build(checkpoint=kept).fit(data).predict(data.x_test).probs, expected)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from evidentia import EvidentiaError
 from evidentia.learning import WeightedBatchNorm1d
 from evidentia.semisup import LastLayer, LeNet, SemiSupervisedClassifier, two_moons
+from evidentia.semisup.networks.passes import Norm, Order, Passes, build_network, network_name, usual_order
 from evidentia.semisup.objectives import VAT
-from evidentia.semisup.passes import Norm, Order, Passes, build_network, network_name, usual_order
 
 
 def network() -> nn.Sequential:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import evidentia as ev
-from evidentia.semisup.arrays import from_arrays
+from evidentia.semisup.inputs.arrays import from_arrays
 from evidentia.semisup.pool import SemiSupervisedData
 
 

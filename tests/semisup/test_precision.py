@@ -11,7 +11,7 @@ import torch
 import evidentia as ev
 from evidentia import EvidentiaError
 from evidentia.semisup import SemiSupervisedClassifier, from_arrays, load_pool
-from evidentia.semisup.precision import Precision
+from evidentia.semisup.inputs.precision import Precision
 
 DRAW = np.random.default_rng(0)
 Y = np.arange(200) % 2

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.semisup import SemiSupervisedClassifier, load_pool
-from evidentia.semisup.inputs import InputForm
-from evidentia.semisup.scaling import Scale, warn_of_scale
+from evidentia.semisup.inputs.form import InputForm
+from evidentia.semisup.inputs.scaling import Scale, warn_of_scale
 
 QUICK: dict[str, Any] = {"updates": 5, "progress": False}
 FACTORS = torch.tensor([1e4, 1e-4])

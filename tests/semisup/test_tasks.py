@@ -13,11 +13,11 @@ import torch
 
 from evidentia import EvidentiaError
 from evidentia.semisup import CONTROLS, ROBUST, Meta, from_arrays, load_pool, run_task, train_task, usual_settings
-from evidentia.semisup import stopwatch as stopwatch_module
-from evidentia.semisup.data import NAMES, pool_kinds
+from evidentia.semisup.data.by_name import NAMES, pool_kinds
 from evidentia.semisup.objectives import OBJECTIVES, VAT
 from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, base_control, matched_updates, robust_method
-from evidentia.semisup.training import SemiSupervisedTraining, Training
+from evidentia.semisup.training import stopwatch as stopwatch_module
+from evidentia.semisup.training.loop import SemiSupervisedTraining, Training
 
 TINY: dict[str, Any] = {"updates": 6, "progress": False}
 

@@ -26,7 +26,7 @@ from evidentia.semisup import (
     SemiSupervisedClassifier,
     two_moons,
 )
-from evidentia.semisup.training import Training
+from evidentia.semisup.training.loop import Training
 
 QUICK: dict[str, Any] = {"updates": 4, "block": 2, "unlabeled_batch": 10, "progress": False}
 DATA = two_moons("faraway", 0.5, seed=1, unlabeled=20)

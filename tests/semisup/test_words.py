@@ -38,7 +38,7 @@ from evidentia.semisup import (
     two_moons,
 )
 from evidentia.semisup.augmentation import Change
-from evidentia.semisup.words import from_words, words
+from evidentia.semisup.training.words import from_words, words
 
 QUICK: dict[str, Any] = {"updates": 2, "block": 1, "unlabeled_batch": 10, "progress": False}
 DATA = two_moons(unlabeled=20)
@@ -316,7 +316,7 @@ def test_sets_and_loops_do_not_matter() -> None:
 SCRIPT = """
 from dataclasses import dataclass, field
 from evidentia.semisup.objectives import VAT
-from evidentia.semisup.words import words
+from evidentia.semisup.training.words import words
 
 @dataclass(kw_only=True, eq=False)
 class Mine(VAT):

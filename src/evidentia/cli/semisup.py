@@ -16,8 +16,8 @@ from evidentia.cli.figures import over_seeds, percent
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.semisup import SemiSupervisedClassifier, SemiSupervisedTraining, pool_kinds
-from evidentia.semisup.data import check_pool, known_name
-from evidentia.semisup.passes import check_norm, check_passes, usual_order
+from evidentia.semisup.data.by_name import check_pool, known_name
+from evidentia.semisup.networks.passes import check_norm, check_passes, usual_order
 from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.tasks import (
     ALL_LABELS,

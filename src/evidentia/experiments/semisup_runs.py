@@ -10,7 +10,7 @@ from typing import Any
 from evidentia._support.files import write_text
 from evidentia.experiments.record import RunRecord
 from evidentia.semisup import SemiSupervisedClassifier
-from evidentia.semisup.passes import usual_order
+from evidentia.semisup.networks.passes import usual_order
 from evidentia.semisup.tasks import (
     ALL_LABELS,
     COMPUTE_MATCHED,

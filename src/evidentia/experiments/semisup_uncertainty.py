@@ -28,7 +28,7 @@ from evidentia.semisup import (
     pool_kinds,
     train_task,
 )
-from evidentia.semisup.passes import network_name
+from evidentia.semisup.networks.passes import network_name
 
 LABELS, PASSES, DROPOUT = 50, 20, 0.5
 

@@ -26,9 +26,9 @@ from evidentia.reports.semisup_style import (
     trust_colours,
 )
 from evidentia.reports.style import ink, label_axes, new_figure, paper, point_marker, require_matplotlib
-from evidentia.semisup.arrays import labeled_samples, pool_samples
-from evidentia.semisup.columns import column_names
-from evidentia.semisup.inputs import InputForm
+from evidentia.semisup.inputs.arrays import labeled_samples, pool_samples
+from evidentia.semisup.inputs.columns import column_names
+from evidentia.semisup.inputs.form import InputForm
 from evidentia.semisup.review import KEPT_FROM
 
 if TYPE_CHECKING:

@@ -2,14 +2,12 @@
 
 from evidentia.learning import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d
 from evidentia.learning import convert_batch_norm as convert
-from evidentia.semisup.arrays import from_arrays
 from evidentia.semisup.augmentation import AUGMENTATIONS, Augmentation, as_augmentation, image_augmentation
-from evidentia.semisup.averaging import WeightAverage
 from evidentia.semisup.clusters import Clusters, kmeans, purity, share
-from evidentia.semisup.data import load_pool, pool_kinds
+from evidentia.semisup.data.by_name import load_pool, pool_kinds
+from evidentia.semisup.data.moons import two_moons
 from evidentia.semisup.estimator import SemiSupervisedClassifier
-from evidentia.semisup.features import pool_features
-from evidentia.semisup.hypergradient import (
+from evidentia.semisup.hypergradients.hypergradient import (
     DivergenceWarning,
     HyperGradient,
     InnerProblem,
@@ -19,9 +17,12 @@ from evidentia.semisup.hypergradient import (
     meta_gradient,
     meta_gradient_from,
 )
-from evidentia.semisup.last_layer import LastLayer
-from evidentia.semisup.models import MLP, NETWORKS, LeNet, Network, WideResNet
-from evidentia.semisup.moons import two_moons
+from evidentia.semisup.inputs.arrays import from_arrays
+from evidentia.semisup.networks.averaging import WeightAverage
+from evidentia.semisup.networks.features import pool_features
+from evidentia.semisup.networks.last_layer import LastLayer
+from evidentia.semisup.networks.models import MLP, NETWORKS, LeNet, Network, WideResNet
+from evidentia.semisup.networks.passes import Passes
 from evidentia.semisup.objectives import (
     OBJECTIVES,
     UDA,
@@ -35,7 +36,6 @@ from evidentia.semisup.objectives import (
     PiModel,
     PseudoLabel,
 )
-from evidentia.semisup.passes import Passes
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import usual_settings
 from evidentia.semisup.regulariser import (
@@ -61,7 +61,7 @@ from evidentia.semisup.robust import (
     Supervised,
 )
 from evidentia.semisup.tasks import CONTROLS, TaskResult, TrainedTask, run_task, train_task
-from evidentia.semisup.training import SemiSupervisedTraining
+from evidentia.semisup.training.loop import SemiSupervisedTraining
 from evidentia.semisup.uncertainty import (
     UNCERTAINTIES,
     Confidence,

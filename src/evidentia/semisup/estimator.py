@@ -13,25 +13,25 @@ from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
-from evidentia.semisup.arrays import training_data
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
-from evidentia.semisup.checks import check_confidence, check_network, divided, put_on
 from evidentia.semisup.choices import as_flag
-from evidentia.semisup.features import BATCH, logits_in_parts
-from evidentia.semisup.fingerprint import fingerprint
-from evidentia.semisup.inputs import InputForm, check_layout
-from evidentia.semisup.log import check_places, first_look, run_log
+from evidentia.semisup.inputs.arrays import training_data
+from evidentia.semisup.inputs.form import InputForm, check_layout
+from evidentia.semisup.inputs.precision import check_precision
+from evidentia.semisup.inputs.scaling import warn_of_scale
+from evidentia.semisup.networks.features import BATCH, logits_in_parts
+from evidentia.semisup.networks.passes import Passes, build_network, check_norm, usual_order
 from evidentia.semisup.objectives import OBJECTIVES, Objective
-from evidentia.semisup.passes import Passes, build_network, check_norm, usual_order
 from evidentia.semisup.pool import SemiSupervisedData
-from evidentia.semisup.precision import check_precision
 from evidentia.semisup.review import PoolReview
 from evidentia.semisup.robust import ROBUST, Pool, Robust
 from evidentia.semisup.saving import SavedClassifier
-from evidentia.semisup.scaling import warn_of_scale
 from evidentia.semisup.scoring import share_right
-from evidentia.semisup.training import Record, SemiSupervisedTraining, Training
-from evidentia.semisup.words import brief, from_words, words
+from evidentia.semisup.training.checks import check_confidence, check_network, divided, put_on
+from evidentia.semisup.training.fingerprint import fingerprint
+from evidentia.semisup.training.log import check_places, first_look, run_log
+from evidentia.semisup.training.loop import Record, SemiSupervisedTraining, Training
+from evidentia.semisup.training.words import brief, from_words, words
 
 _LEARNT = ("network_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
 _METHODS: dict[str, type] = {"objective": Objective, "robust": Robust, "augmentation": Augmentation}

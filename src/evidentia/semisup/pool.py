@@ -13,7 +13,7 @@ from torch import Tensor
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.labels import missing_classes, out_of_range_advice
+from evidentia.semisup.inputs.labels import missing_classes, out_of_range_advice
 
 Values: TypeAlias = Literal["bytes", "numbers"]
 

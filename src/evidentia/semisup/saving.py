@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import check_writable, load_tensors, save_tensors
 from evidentia.learning.checkpoint import load_module_tensors, module_tensors, part_of
-from evidentia.semisup.inputs import InputForm
-from evidentia.semisup.passes import build_network, network_name
+from evidentia.semisup.inputs.form import InputForm
+from evidentia.semisup.inputs.scaling import Scale
+from evidentia.semisup.networks.passes import build_network, network_name
 from evidentia.semisup.review import PoolReview
-from evidentia.semisup.scaling import Scale
-from evidentia.semisup.training import Record, SemiSupervisedTraining
+from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
 
 METHODS = ("objective", "robust", "augmentation")
 """What a classifier is trained by, and a file has in words."""

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.labels import label_column, numbered
+from evidentia.semisup.inputs.labels import label_column, numbered
 
 
 def share_right(predicted: Tensor, truth: Any, class_names: Sequence[str], num_classes: int) -> float:

@@ -11,14 +11,14 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.data import load_pool
+from evidentia.semisup.data.by_name import load_pool
 from evidentia.semisup.estimator import SemiSupervisedClassifier
+from evidentia.semisup.networks.passes import Norm, Order
 from evidentia.semisup.objectives import Objective
-from evidentia.semisup.passes import Norm, Order
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import Preset, usual_settings
 from evidentia.semisup.robust import ROBUST, Robust
-from evidentia.semisup.stopwatch import Stopwatch
+from evidentia.semisup.training.stopwatch import Stopwatch
 
 ValidationUse: TypeAlias = Literal["clean", "labeled", "none"]
 Method = TypeVar("Method", Objective, Robust)

@@ -31,7 +31,7 @@ from evidentia.semisup import (
     SelfDistillation,
     WeightRegulariser,
 )
-from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.networks.features import logits_in_parts
 from evidentia.semisup.robust import Pool, Update
 from evidentia.semisup.robust.by_gradient import normalised
 

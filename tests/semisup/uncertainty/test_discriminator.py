@@ -13,8 +13,8 @@ from torch import nn
 from evidentia import EvidentiaError
 from evidentia.evaluation import auroc
 from evidentia.semisup import AUGMENTATIONS
-from evidentia.semisup.data import load_pool
-from evidentia.semisup.moons import two_moons
+from evidentia.semisup.data.by_name import load_pool
+from evidentia.semisup.data.moons import two_moons
 from evidentia.semisup.uncertainty import LabeledAgainstUnlabeled, PoolReport
 from evidentia.semisup.uncertainty.discriminator import _folds
 from evidentia.semisup.uncertainty.networks import Limits, Standardise

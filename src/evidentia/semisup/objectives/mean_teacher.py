@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.augmentation import Augmentation
-from evidentia.semisup.averaging import WeightAverage
+from evidentia.semisup.networks.averaging import WeightAverage
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
     Consistency,

@@ -13,9 +13,9 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
-from evidentia.semisup.features import BATCH
-from evidentia.semisup.hypergradient import InnerProblem, LastLayerProblem
-from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.hypergradients.hypergradient import InnerProblem, LastLayerProblem
+from evidentia.semisup.networks.features import BATCH
+from evidentia.semisup.networks.last_layer import LastLayer
 from evidentia.semisup.objectives import Consistency, Objective
 from evidentia.semisup.uncertainty import Progress
 from evidentia.semisup.weights import SampleWeights

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.choices import Scope, as_flag, check_scope
 from evidentia.semisup.clusters import kmeans
-from evidentia.semisup.features import pool_features
-from evidentia.semisup.hypergradient import (
+from evidentia.semisup.hypergradients.hypergradient import (
     HyperGradient,
     InnerProblem,
     LastLayerProblem,
@@ -23,6 +22,7 @@ from evidentia.semisup.hypergradient import (
     meta_gradient,
     meta_gradient_from,
 )
+from evidentia.semisup.networks.features import pool_features
 from evidentia.semisup.regulariser import WeightRegulariser, as_regulariser
 from evidentia.semisup.robust.base import (
     ROBUST,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from evidentia.semisup.choices import Scope, check_scope
-from evidentia.semisup.hypergradient import meta_gradient
+from evidentia.semisup.hypergradients.hypergradient import meta_gradient
 from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive
 
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import load_optimizer, optimizer_tensors, part_of
 from evidentia.semisup.choices import Scope, check_scope
-from evidentia.semisup.features import hidden_and_logits
-from evidentia.semisup.hypergradient import meta_gradient
+from evidentia.semisup.hypergradients.hypergradient import meta_gradient
+from evidentia.semisup.networks.features import hidden_and_logits
 from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive, check_whole
 
 

@@ -16,8 +16,8 @@ from evidentia._support.registry import Registry
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.learning.modes import evaluating
 from evidentia.semisup.augmentation import Augmentation
-from evidentia.semisup.conversion import to_tensor
-from evidentia.semisup.features import BATCH
+from evidentia.semisup.inputs.conversion import to_tensor
+from evidentia.semisup.networks.features import BATCH
 
 UNCERTAINTIES: Registry[Callable[..., PoolUncertainty]] = Registry("uncertainty of the pool")
 

@@ -17,8 +17,8 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import auroc
 from evidentia.opinions.special import as_double
 from evidentia.semisup.augmentation import Change
-from evidentia.semisup.features import logits_in_parts
-from evidentia.semisup.own_code import UNCOUNTED
+from evidentia.semisup.networks.features import logits_in_parts
+from evidentia.semisup.training.own_code import UNCOUNTED
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, Progress
 from evidentia.semisup.uncertainty.mixture import chance_in_distribution, share_in_distribution
 from evidentia.semisup.uncertainty.networks import Limits, Standardise, default_discriminator
@@ -93,7 +93,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
 
     Example:
         >>> from evidentia.semisup import AUGMENTATIONS
-        >>> from evidentia.semisup.moons import two_moons
+        >>> from evidentia.semisup.data.moons import two_moons
         >>> data, estimator = two_moons("faraway", 0.5, labels_per_class=10, unlabeled=200), LabeledAgainstUnlabeled()
         >>> labeled, augment = (data.x_labeled, data.y_labeled), AUGMENTATIONS["vectors"]()
         >>> u = estimator.estimate(nn.Identity(), labeled, data.x_unlabeled, 2, augment)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import as_double
-from evidentia.semisup.features import BATCH, hidden_and_logits
+from evidentia.semisup.networks.features import BATCH, hidden_and_logits
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
 
 # Distances that are held at once, in float64: 128 MB of them.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.opinions.special import as_double
-from evidentia.semisup.features import logits_in_parts
+from evidentia.semisup.networks.features import logits_in_parts
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView, check_classes
 
 

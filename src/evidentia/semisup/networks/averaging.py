@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.calls import call_with
+from evidentia.semisup.networks.calls import call_with
 
 _PREFIX, _STEPS = "average.", "steps"
 

@@ -8,10 +8,10 @@ from typing import Any
 from torch import nn
 
 from evidentia.learning.checkpoint import digest
-from evidentia.semisup.own_network import frozen_layers
+from evidentia.semisup.networks.own_network import frozen_layers
 from evidentia.semisup.pool import SemiSupervisedData
-from evidentia.semisup.training import SemiSupervisedTraining
-from evidentia.semisup.words import words
+from evidentia.semisup.training.loop import SemiSupervisedTraining
+from evidentia.semisup.training.words import words
 
 _UNIMPORTANT = {"checkpoint", "log", "tensorboard", "progress"}
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.calls import call_with
+from evidentia.semisup.networks.calls import call_with
 
 
 class LastLayer:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import MissingExtraError
-from evidentia.semisup.draws import Array, enough, generator
-from evidentia.semisup.image_files import Images
-from evidentia.semisup.images import DIGITS, ImageSet
+from evidentia.semisup.data.draws import Array, enough, generator
+from evidentia.semisup.data.image_files import Images
+from evidentia.semisup.data.images import DIGITS, ImageSet
 
 # Digits that are no digit when they are turned a quarter: not 0, 1 and 8, which keep their looks or nearly so.
 TURNED = (2, 3, 4, 5, 6, 7, 9)

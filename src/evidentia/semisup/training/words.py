@@ -15,9 +15,9 @@ from torch import nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import Augmentation, Distortion, Noise, Shift
 from evidentia.semisup.objectives import OBJECTIVES
-from evidentia.semisup.own_code import code_of, is_ours, module_code, shown, without_addresses
 from evidentia.semisup.regulariser import WeightRegulariser
 from evidentia.semisup.robust import ROBUST
+from evidentia.semisup.training.own_code import code_of, is_ours, module_code, shown, without_addresses
 from evidentia.semisup.uncertainty import UNCERTAINTIES
 
 

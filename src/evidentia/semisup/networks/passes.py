@@ -13,10 +13,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
-from evidentia.semisup.inner_problem import WEIGHTED, Outputs
-from evidentia.semisup.last_layer import LastLayer
-from evidentia.semisup.models import NETWORKS, SMALLEST_IMAGE
-from evidentia.semisup.own_network import training_copy
+from evidentia.semisup.hypergradients.inner_problem import WEIGHTED, Outputs
+from evidentia.semisup.networks.last_layer import LastLayer
+from evidentia.semisup.networks.models import NETWORKS, SMALLEST_IMAGE
+from evidentia.semisup.networks.own_network import training_copy
 from evidentia.semisup.robust import Robust
 
 Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]

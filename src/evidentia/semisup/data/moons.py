@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.draws import Array, assemble, generator, ood_kinds, pool_counts, whole
+from evidentia.semisup.data.draws import Array, assemble, generator, ood_kinds, pool_counts, whole
 from evidentia.semisup.pool import SemiSupervisedData
 
 MIXED = ("faraway", "boundary")

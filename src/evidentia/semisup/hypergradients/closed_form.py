@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.neumann import neumann_series
+from evidentia.semisup.hypergradients.neumann import neumann_series
 from evidentia.semisup.objectives import Consistency, Objective
 from evidentia.semisup.objectives.base import costs_of
 

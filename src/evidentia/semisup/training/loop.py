@@ -28,14 +28,20 @@ from evidentia.learning.checkpoint import (
     part_of,
 )
 from evidentia.learning.seeding import seeded
-from evidentia.semisup.averaging import WeightAverage
-from evidentia.semisup.batches import labeled_batch, pool_rows, unlabeled_size
-from evidentia.semisup.checks import batches_of_one_told, check_costs, check_statistics, check_weights, loss_error
-from evidentia.semisup.features import logits_in_parts, pass_size
+from evidentia.semisup.networks.averaging import WeightAverage
+from evidentia.semisup.networks.features import logits_in_parts, pass_size
+from evidentia.semisup.networks.passes import Norm, Order, Passes
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.objectives.base import costs_of, prepared_by
-from evidentia.semisup.passes import Norm, Order, Passes
 from evidentia.semisup.robust import Pool, Robust, Update
+from evidentia.semisup.training.batches import labeled_batch, pool_rows, unlabeled_size
+from evidentia.semisup.training.checks import (
+    batches_of_one_told,
+    check_costs,
+    check_statistics,
+    check_weights,
+    loss_error,
+)
 from evidentia.semisup.uncertainty import Progress
 
 Record: TypeAlias = dict[str, float]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import dtype_of
-from evidentia.semisup.models import SMALLEST_IMAGE
+from evidentia.semisup.networks.models import SMALLEST_IMAGE
 from evidentia.semisup.pool import SemiSupervisedData
 
 WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)

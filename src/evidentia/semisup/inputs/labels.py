@@ -14,7 +14,7 @@ from torch import Tensor
 
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.conversion import is_table, to_tensor
+from evidentia.semisup.inputs.conversion import is_table, to_tensor
 
 Column: TypeAlias = Tensor | list[str]
 """Classes, one a sample: whole numbers, or names."""

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.modes import evaluating
-from evidentia.semisup.calls import call_with
-from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.networks.calls import call_with
+from evidentia.semisup.networks.last_layer import LastLayer
 
 # At twice as many, oneDNN turns to another way of convolving images of one channel, which takes several times as long.
 BATCH = 512
@@ -44,7 +44,7 @@ def hidden_and_logits(network: nn.Module, x: Tensor, batch_size: int = BATCH) ->
         batch_size: how many go through the network at once.
 
     Example:
-        >>> from evidentia.semisup.models import MLP
+        >>> from evidentia.semisup.networks.models import MLP
         >>> network = MLP(2, num_classes=3, hidden=(8,))
         >>> hidden, logits = hidden_and_logits(network, torch.randn(5, 2))
         >>> hidden.shape, logits.shape, network.training

@@ -18,8 +18,8 @@ from evidentia.learning import (
     batch_weights,
     frozen_statistics,
 )
-from evidentia.semisup.closed_form import LastLayerProblem, check_numbers, check_sizes
-from evidentia.semisup.last_layer import LastLayer
+from evidentia.semisup.hypergradients.closed_form import LastLayerProblem, check_numbers, check_sizes
+from evidentia.semisup.networks.last_layer import LastLayer
 from evidentia.semisup.objectives import Consistency, Objective
 
 Tensors: TypeAlias = Mapping[str, Tensor]

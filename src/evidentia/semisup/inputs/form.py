@@ -14,12 +14,12 @@ from torch.utils.data import Dataset
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
-from evidentia.semisup.arrays import input_of, size_of, stack
-from evidentia.semisup.columns import column_names, places
-from evidentia.semisup.conversion import as_numbers, to_float, to_tensor
-from evidentia.semisup.models import SMALLEST_IMAGE
+from evidentia.semisup.inputs.arrays import input_of, size_of, stack
+from evidentia.semisup.inputs.columns import column_names, places
+from evidentia.semisup.inputs.conversion import as_numbers, to_float, to_tensor
+from evidentia.semisup.inputs.scaling import Scale
+from evidentia.semisup.networks.models import SMALLEST_IMAGE
 from evidentia.semisup.pool import SemiSupervisedData, Values
-from evidentia.semisup.scaling import Scale
 
 # Bytes divided by 255 are at most 1, and a little more where a picture was resized with overshoot.
 _BRIGHTEST = 2.0

@@ -13,8 +13,8 @@ import numpy as np
 
 from evidentia._support.download import cache_folder, kept_or_fetched
 from evidentia._support.errors import EvidentiaError, FileFormatError
-from evidentia.semisup import images as read
-from evidentia.semisup.images import ImageSet
+from evidentia.semisup.data import images as read
+from evidentia.semisup.data.images import ImageSet
 
 HOMES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist",

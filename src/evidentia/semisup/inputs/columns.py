@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evidentia._support.columns import column_order
-from evidentia.semisup.conversion import is_table
+from evidentia.semisup.inputs.conversion import is_table
 
 
 def column_names(values: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable, write_text
 from evidentia._support.progress import progress_bar
-from evidentia.semisup.training import Record, SemiSupervisedTraining
+from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
 from evidentia.semisup.uncertainty import Progress
 
 

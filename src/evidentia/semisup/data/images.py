@@ -23,7 +23,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError, FileFormatError, MissingExtraError
 from evidentia._support.pickles import read_record
-from evidentia.semisup.mat_files import read_mat
+from evidentia.semisup.data.mat_files import read_mat
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.choices import Scope, check_scope
-from evidentia.semisup.closed_form import (
+from evidentia.semisup.hypergradients.closed_form import (
     HyperGradient,
     LastLayerProblem,
     check_counts,
@@ -25,7 +25,7 @@ from evidentia.semisup.closed_form import (
     ift_gradient_from,
     meta_gradient_from,
 )
-from evidentia.semisup.inner_problem import (
+from evidentia.semisup.hypergradients.inner_problem import (
     InnerProblem,
     Tensors,
     at_last_layer,
@@ -33,7 +33,7 @@ from evidentia.semisup.inner_problem import (
     training_passes,
     validation_pass,
 )
-from evidentia.semisup.neumann import DivergenceWarning, neumann_series
+from evidentia.semisup.hypergradients.neumann import DivergenceWarning, neumann_series
 from evidentia.semisup.objectives.base import costs_of
 
 __all__ = [

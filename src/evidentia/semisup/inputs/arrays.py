@@ -13,11 +13,11 @@ from torch.utils.data import Dataset, IterableDataset
 
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.columns import column_names, common_columns, places
-from evidentia.semisup.conversion import as_numbers, float_copy, kind_of, to_tensor
-from evidentia.semisup.labels import Column, label_column, numbered
+from evidentia.semisup.inputs.columns import column_names, common_columns, places
+from evidentia.semisup.inputs.conversion import as_numbers, float_copy, kind_of, to_tensor
+from evidentia.semisup.inputs.labels import Column, label_column, numbered
+from evidentia.semisup.inputs.precision import WIDE, Precision
 from evidentia.semisup.pool import SemiSupervisedData
-from evidentia.semisup.precision import WIDE, Precision
 
 Raw: TypeAlias = Tensor | npt.NDArray[Any]
 """Inputs with the values and the dtype that they were given in."""

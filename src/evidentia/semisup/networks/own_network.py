@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedBuffer, is_lazy
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
-from evidentia.semisup.checks import first_output
+from evidentia.semisup.training.checks import first_output
 
 
 def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.digits import digits_images, letters
-from evidentia.semisup.draws import Array, Rows, assemble, draw_rows, enough, generator, ood_kinds, pool_counts
-from evidentia.semisup.image_files import SOURCES, Images, load_images
-from evidentia.semisup.images import ImageSet
-from evidentia.semisup.moons import MIXED, OOD, two_moons
+from evidentia.semisup.data.digits import digits_images, letters
+from evidentia.semisup.data.draws import Array, Rows, assemble, draw_rows, enough, generator, ood_kinds, pool_counts
+from evidentia.semisup.data.image_files import SOURCES, Images, load_images
+from evidentia.semisup.data.images import ImageSet
+from evidentia.semisup.data.moons import MIXED, OOD, two_moons
 from evidentia.semisup.pool import SemiSupervisedData
 
 HELD_OUT = "held-out"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.learning.modes import evaluating
-from evidentia.semisup.last_layer import LastLayer, Undivided
+from evidentia.semisup.networks.last_layer import LastLayer, Undivided
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.robust import Robust
 

@@ -1,0 +1,1 @@
+"""Which unlabeled samples help: how the loss on clean ones changes with their weights."""
