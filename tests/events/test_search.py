@@ -66,6 +66,13 @@ def test_the_search_keeps_to_both_of_two_limits(rows, budget, limit, per_class):
             assert candidates.macro_f1_at(choice) == pytest.approx(max(map(candidates.macro_f1_at, shared)))
 
 
+def test_among_equals_that_of_fewest_alarms_is_shared():
+    tp, fp, streamed = torch.tensor([[6], [6], [6]]), torch.tensor([[0], [0], [0]]), torch.tensor([[2], [1], [3]])
+    zero = torch.zeros(tp.shape, dtype=torch.float64)
+    candidates = Candidates(tp, fp, 6 - tp, zero, zero, minutes=1.0, per_class=False, false_alarms=streamed)
+    assert choose(candidates, {"false_alarms_per_minute": 4.0}) == (torch.tensor([1]), True)
+
+
 def test_what_is_left_of_a_budget_is_spent():
     # No multiplier makes the second candidate the best: it lies below the line between the others.
     tp, fp = torch.tensor([[0], [1], [6]]), torch.tensor([[0], [2], [5]])

@@ -181,8 +181,11 @@ def _best_shared(candidates: Candidates, gain: Tensor, limits: Sequence[_Limit])
     count, classes = candidates.tie.shape
     each = torch.arange(count).unsqueeze(1).expand(-1, classes)
     kept = torch.tensor([all(limit.holds(choice) for limit in limits) for choice in each])
-    worth = torch.where(kept, gain.sum(-1) - candidates.tie.sum(-1), -torch.inf)
-    return each[worth.argmax()] if kept.any() else None
+    worth = gain.sum(-1) - candidates.tie.sum(-1)
+    for limit in limits:
+        # Among equals, what leaves most of the limit.
+        worth = worth - 1e-9 * limit.cost.sum(-1)
+    return each[torch.where(kept, worth, -torch.inf).argmax()] if kept.any() else None
 
 
 def _nearest(candidates: Candidates, limits: Mapping[str, _Limit], best: _Search) -> Tensor:
