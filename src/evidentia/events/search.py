@@ -64,6 +64,14 @@ class Candidates:
         """Macro F1 as a sum: over classes, shape `(Q, K)`, or of one for all of them, `(Q, 1)`, that they share."""
         return self.f1 if self.per_class else self.macro_f1.unsqueeze(-1)
 
+    @property
+    def mean_delay(self) -> Tensor:
+        """Over hits, of classes or of all of them, as `gain`; without any it is later than all others."""
+        delays, hits = self.delay_sum, self.true_positives
+        if not self.per_class:
+            delays, hits = delays.sum(-1, keepdim=True), hits.sum(-1, keepdim=True)
+        return torch.where(hits > 0, delays / hits.clamp(min=1), _NEVER)
+
     @cached_property
     def tie(self) -> Tensor:
         """What settles ties: false positives, then delays; far below any difference that counts."""
@@ -195,14 +203,9 @@ def _nearest(candidates: Candidates, limits: Mapping[str, _Limit], best: _Search
     if "macro_f1" in limits:
         tried.append((candidates.gain, []))
     if "delay" in limits:
-        tried.append((-_mean_delay(candidates.delay_sum, candidates.true_positives), alarms))
+        tried.append((-candidates.mean_delay, alarms))
     tried += [(-limit.cost, []) for limit in alarms]
     return next(choice for gain, kept in tried if (choice := best(candidates, gain, kept)) is not None)
-
-
-def _mean_delay(delay_sum: Tensor, hits: Tensor) -> Tensor:
-    """Over hits; without any it is later than all others."""
-    return torch.where(hits > 0, delay_sum / hits.clamp(min=1), _NEVER)
 
 
 def _spent(choice: Tensor, gain: Tensor, limits: Sequence[_Limit]) -> Tensor:
