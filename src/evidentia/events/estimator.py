@@ -18,11 +18,11 @@ from evidentia.events.front_end.inputs import Inputs
 from evidentia.events.front_end.missing import completed
 from evidentia.events.fusion import FusionHead, OnsetWarning, make_head
 from evidentia.events.networks.by_name import EventNetwork, Size
+from evidentia.events.offline import detect_offline, predictions
 from evidentia.events.presets import chosen_settings
 from evidentia.events.saving import load_detector, save_detector
 from evidentia.events.scoring import DetectorScores, score_detector
 from evidentia.events.streams.detections import Announcer, Detection
-from evidentia.events.streams.offline import detect_offline, predictions
 from evidentia.events.streams.runners import Runners
 from evidentia.events.streams.stream import DetectorStream
 from evidentia.events.training.augmentation import usual_augmentation

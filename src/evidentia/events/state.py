@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 
 State = TypeVar("State", bound="StreamState")
+Array: TypeAlias = npt.NDArray[Any]
+Arrays: TypeAlias = dict[str, Array]
 
 
 @dataclass(frozen=True, eq=False)

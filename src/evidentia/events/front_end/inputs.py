@@ -24,7 +24,7 @@ from evidentia.events.front_end.chunks import Cleaned, Samples, series_samples, 
 from evidentia.events.front_end.live_log_mel import live_log_mel
 from evidentia.events.front_end.log_mel import LogMel
 from evidentia.events.front_end.missing import hold_last
-from evidentia.events.streams.memory import Arrays
+from evidentia.events.state import Arrays
 
 NEAR_RATE = 0.01
 """By which share of it the rate of a series may differ from that of the detector."""

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from evidentia.evaluation import EventTruth
-from evidentia.events.streams.triggers import Array, Trigger
+from evidentia.events.state import Array
+from evidentia.events.streams.triggers import Trigger
 
 # What one step of all thresholds remembers should stay in a processor's cache.
 _AT_ONCE = 60_000

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.events.streams.triggers import LONG_AGO, Array
-
-Arrays: TypeAlias = dict[str, Array]
+from evidentia.events.state import Array, Arrays
+from evidentia.events.streams.triggers import LONG_AGO
 
 _PARTS = ("inputs", "kept", "triggers", "clock")
 # How the entries of warnings begin among the triggers, and which entries of what is kept are the heads'.

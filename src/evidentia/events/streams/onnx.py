@@ -16,9 +16,8 @@ from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.files import write_atomically
 from evidentia.events.networks.network import EventNetwork
-from evidentia.events.streams.memory import Arrays
+from evidentia.events.state import Array, Arrays
 from evidentia.events.streams.pipeline import Engine, Pipeline, Ran, Tensors
-from evidentia.events.streams.triggers import Array
 from evidentia.learning.checkpoint import part_of
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from evidentia._support.checks import validation
 from evidentia.events.evidence import Activation, Loss, beta_parameters
 from evidentia.events.fusion import FusionHead
 from evidentia.events.networks.network import EventNetwork
-from evidentia.events.streams.memory import Arrays
-from evidentia.events.streams.triggers import Array
+from evidentia.events.state import Array, Arrays
 from evidentia.opinions import BinomialOpinion
 
 Tensors: TypeAlias = dict[str, Tensor]

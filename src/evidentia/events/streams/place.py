@@ -12,7 +12,8 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.front_end.chunks import Samples
 from evidentia.events.front_end.inputs import Inputs
-from evidentia.events.streams.memory import Arrays, Memory
+from evidentia.events.state import Arrays
+from evidentia.events.streams.memory import Memory
 
 
 class Place(NamedTuple):

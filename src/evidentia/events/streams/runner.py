@@ -11,8 +11,9 @@ import numpy as np
 
 from evidentia.events.front_end.chunks import Samples
 from evidentia.events.front_end.inputs import Inputs
+from evidentia.events.state import Arrays
 from evidentia.events.streams.detections import Fired
-from evidentia.events.streams.memory import Arrays, Memory
+from evidentia.events.streams.memory import Memory
 from evidentia.events.streams.pipeline import Engine, Pipeline
 from evidentia.events.streams.triggers import Trigger
 from evidentia.learning.checkpoint import digest

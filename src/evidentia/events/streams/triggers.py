@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.settings import Settings
-
-Array: TypeAlias = npt.NDArray[Any]
+from evidentia.events.state import Array
 
 # The number of a segment long before any stream: no alarm yet.
 LONG_AGO = -(2**40)
