@@ -227,7 +227,7 @@ def test_a_state_is_written_while_the_stream_waits(pump: Path, tmp_path: Path, m
 
     def wait() -> None:
         deadline = time.monotonic() + 60
-        while times[-1] < 19.9 and time.monotonic() < deadline:
+        while times[-1] < 19.95 and time.monotonic() < deadline:
             times.append(heard(pump, state) if state.exists() else 0.0)
 
     monkeypatch.setattr("evidentia.cli.events_state._EVERY", 0.01)
