@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import secrets
+import select
 import socket
 import subprocess
 import sys
@@ -148,6 +149,42 @@ def test_processes_give_the_numbers_of_this_one_and_a_worker_that_is_killed_cost
     assert begun(study)["b/2/1"] == 2
     assert min(memory) > 1e7
     assert tables(study, study.with_suffix(".sqlite")) == ran(write_study("in-process"))
+
+
+ENDLESS = """
+import threading
+from pathlib import Path
+
+from evidentia.experiments.study import Study
+
+
+def endless(configuration, seed):
+    with (Path(__file__).parent / "alive").open("w") as file:
+        file.write("begun\\n")
+        file.flush()
+        threading.Event().wait()
+
+
+study = Study(name="endless", title="Endless", job=endless, axes={"size": [1]}, metrics=["score"], seeds=1)
+"""
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    study, alive = tmp_path / "endless.py", tmp_path / "alive"
+    study.write_text(ENDLESS)
+    os.mkfifo(alive)
+    options = ["--preset", "full", "--engine", "pool", "--workers", "1", "--store", str(tmp_path / "results.sqlite")]
+    runner = subprocess.Popen([sys.executable, "-m", "evidentia", "study", str(study), *options])
+    try:
+        # The other end of the pipe is open as long as the worker lives.
+        with alive.open() as file:
+            assert file.readline() == "begun\n"
+            runner.kill()
+            assert select.select([file], [], [], 60)[0]
+            assert file.read() == ""
+    finally:
+        runner.kill()
+        runner.wait()
 
 
 def test_ray_gives_the_same_numbers_and_a_worker_that_is_killed_costs_a_retry(

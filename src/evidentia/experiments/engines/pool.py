@@ -2,13 +2,14 @@
 
 Not `concurrent.futures`: there a worker that is killed takes the whole pool with it, and workers outlive a parent that
 is. Here each worker has a pipe to the parent: a worker that dies costs its own job a retry, and one whose parent is
-gone finds the pipe closed and ends.
+gone ends at once, whatever it is doing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import pickle
 import signal
 import threading
@@ -128,8 +129,16 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _end_with_parent() -> None:
+    """A parent that was killed could not end its workers, and what they find is lost with it."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _work(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
         while True:
             key, payload = pipe.recv_bytes().decode(), pipe.recv_bytes()
