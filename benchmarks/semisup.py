@@ -1,9 +1,9 @@
 """What robust semi-supervised training costs, as ratios to the plain way in the same run.
 
-Run: `python benchmarks/semisup.py [--quick] [--only norm|steps]`. One thread; CPU seconds, the best of several runs
-taken in turns. Leaves with status 1 if a target is missed. Two tables: weighted batch norm against `nn.BatchNorm`,
-forward and backward; and training steps with a hypergradient against those of the base objective with plain batch norm
-(`_semisup_steps`).
+Run: `python benchmarks/semisup.py [--quick] [--only norm|pooling|steps]`. One thread; CPU seconds, the best of several
+runs taken in turns. Leaves with status 1 if a target is missed. Three tables: weighted batch norm against
+`nn.BatchNorm`, forward and backward; max pooling by slices against PyTorch's (`_semisup_pooling`); and training steps
+with a hypergradient against those of the base objective with plain batch norm (`_semisup_steps`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from _measure import best_together
+from _measure import show as show_ratios
+from _semisup_pooling import pooling
 from _semisup_steps import show_steps, training_steps
 from evidentia.learning import batch_weights, convert_batch_norm
 
@@ -153,16 +155,20 @@ def main() -> int:
     """Measure, print, and say by the status whether all targets are met."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer repeats of the whole networks")
-    parser.add_argument("--only", choices=["norm", "steps"], help="one of the two tables")
+    parser.add_argument("--only", choices=["norm", "pooling", "steps"], help="one of the tables")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     met = True
-    if arguments.only != "steps":
+    if arguments.only in (None, "norm"):
         costs = batch_norm(arguments.quick)
         show(costs)
         met = all(cost.met for cost in costs)
-    if arguments.only != "norm":
+    if arguments.only in (None, "pooling"):
+        rows = pooling(arguments.quick)
+        show_ratios(rows, "max pooling of 2 x 2 pixels, one thread")
+        met = met and all(row.met for row in rows)
+    if arguments.only in (None, "steps"):
         steps = training_steps(arguments.quick)
         show_steps(steps)
         met = met and all(step.met for step in steps)

@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia.semisup.networks.pooling import HalvingMaxPool
 
 Norm: TypeAlias = Literal["none", "batch"]
 
@@ -124,10 +125,10 @@ class LeNet(Network):
         body = nn.Sequential(
             nn.Conv2d(channels, 6, 5, padding=padding),
             *_after(6, norm, nn.BatchNorm2d),
-            nn.MaxPool2d(2),
+            HalvingMaxPool(),
             nn.Conv2d(6, 16, 5),
             *_after(16, norm, nn.BatchNorm2d),
-            nn.MaxPool2d(2),
+            HalvingMaxPool(),
             nn.Flatten(),
             nn.Linear(16 * math.prod(sides), 120),
             *_after(120, norm, nn.BatchNorm1d, dropout),
