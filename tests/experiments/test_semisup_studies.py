@@ -130,7 +130,7 @@ def test_the_controls_of_a_plain_run_have_none_for_its_time() -> None:
 
 def test_the_compute_matched_control_has_the_time_of_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = PoolRuns({"data": "two-moons", "robust": "meta"}, seeds=[0])
-    runs.method = {"mean": {"updates": 100, "seconds": 5.0}}
+    runs.method = {"mean": {"updates": 100, "seconds": 5.0}, "configuration": {"norm": "weighted"}}
     asked = {}
 
     def note(name: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -393,7 +393,7 @@ def test_a_pool_that_is_all_thrown_out_is_told(data: SemiSupervisedData) -> None
         def uncertainty_of(self, pool: PoolView) -> Tensor:
             return torch.ones(len(pool.unlabeled))
 
-    with pytest.raises(EvidentiaError, match="all weights of the pool are 0"):
+    with pytest.raises(EvidentiaError, match=r"all weights of the pool are below 0\.5"):
         SemiSupervisedClassifier("vat", ByUncertainty(uncertainty=Nothing()), **QUICK).fit(data)
     # As factors of the loss they leave the labeled samples to learn from, and running statistics to normalise by.
     weighing = ByUncertainty(uncertainty=Nothing(), apply="loss")

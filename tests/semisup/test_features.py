@@ -9,7 +9,6 @@ from evidentia import EvidentiaError
 from evidentia.semisup import MLP, ROBUST, SemiSupervisedClassifier
 from evidentia.semisup.networks.features import BATCH, hidden_and_logits, logits_in_parts, pass_size, pool_features
 from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import usual_norm
 
 
 def test_parts_make_no_difference_and_the_mode_is_kept():
@@ -50,7 +49,7 @@ def test_passes_over_the_whole_pool_follow_the_batches_of_training(robust):
 
     x, y = torch.randn(200, 4), torch.arange(100) % 2
     settings = {"updates": 3, "labeled_batch": 2, "unlabeled_batch": 3, "progress": False}
-    clf = SemiSupervisedClassifier("pi-model", robust, Watched(4, 2), norm=usual_norm(robust), **settings)
+    clf = SemiSupervisedClassifier("pi-model", robust, Watched(4, 2), **settings)
     clf.fit((x[:100], y), x, (x[:100], y))
     assert 3 <= max(sizes) <= 30
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.learning import WeightedBatchNorm1d
-from evidentia.semisup import LastLayer, LeNet, SemiSupervisedClassifier, two_moons
-from evidentia.semisup.networks.passes import Norm, Order, Passes, build_network, network_name, usual_order
+from evidentia.semisup import ROBUST, ByUncertainty, LastLayer, LeNet, Meta, SemiSupervisedClassifier, two_moons
+from evidentia.semisup.choices import Norm, Order
+from evidentia.semisup.networks.passes import Passes, build_network, network_name, usual_norm, usual_order
 from evidentia.semisup.objectives import VAT
 
 
@@ -112,3 +115,37 @@ def test_what_is_not_changed_costs_nothing_only_where_both_passes_have_one_set_o
     )
     assert concat.history_[-1]["unlabeled_loss"] > 1e-6
     assert abs(separate.history_[-1]["unlabeled_loss"]) < 1e-8
+
+
+@pytest.mark.parametrize("robust", sorted(ROBUST))
+def test_a_batch_norm_goes_with_every_method(robust: str) -> None:
+    few, many = (usual_norm(ROBUST[robust](), labeled=labeled) for labeled in (31, 32))
+    if robust in ("meta", "ift"):
+        assert (few, many) == ("weighted", "weighted")
+    else:
+        assert (few, many) == ("batch", "frozen" if robust in ("uncertainty", "oracle") else "batch")
+
+
+def test_samples_that_stay_in_the_batch_are_not_normalised_apart_from_the_labeled_ones() -> None:
+    assert usual_norm(ByUncertainty(apply="loss"), labeled=100) == "batch"
+
+
+def test_what_is_asked_for_and_what_the_network_has_go_first() -> None:
+    assert usual_norm(ByUncertainty(), labeled=100, order="concat") == "batch"
+    assert usual_norm(ByUncertainty(), labeled=100, order="separate") == "frozen"
+    assert usual_norm(Meta(), labeled=100, network=nn.Linear(2, 2)) == "batch"
+    assert usual_norm(Meta(), labeled=100, network=network()) == "weighted"
+
+
+@pytest.mark.parametrize(("labels", "norm"), [(3, "batch"), (40, "frozen")])
+def test_the_classifier_has_it_and_keeps_it(labels: int, norm: Norm, tmp_path: Path) -> None:
+    data = two_moons("faraway", 0.5, labels_per_class=labels, unlabeled=100)
+    clf = SemiSupervisedClassifier("pi-model", updates=2, progress=False)
+    assert clf.fit(data).norm_ == norm
+    assert clf.settings.norm is None
+    clf.save(tmp_path / "clf.safetensors")
+    loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")
+    assert loaded.norm_ == norm
+    assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
+    asked = SemiSupervisedClassifier("pi-model", norm="batch", updates=2, progress=False)
+    assert asked.fit(data).norm_ == "batch"

@@ -82,7 +82,7 @@ def test_a_task_is_the_training_that_its_settings_say(moons: Any) -> None:
     right = clf.predict(moons.x_test).labels == moons.y_test
     assert result.accuracy == pytest.approx(float(right.double().mean()))
     assert (result.w_in, result.w_ood, result.ood_auroc) == (1.0, 0.0, 1.0)
-    assert (result.updates, clf.settings.seed, clf.settings.norm) == (6, 3, "batch")
+    assert (result.updates, clf.settings.seed, clf.norm_) == (6, 3, "batch")
     assert result.labels == 16
     assert result.seconds > 0
     again = run_task(moons, "pi-model", "oracle", seed=3, **TINY)
@@ -132,9 +132,9 @@ def test_the_controls_are_what_they_are_called() -> None:
 
 
 def test_the_thesis_methods_have_weighted_batch_norm(moons: Any) -> None:
-    assert train_task(moons, "pi-model", "ift", **TINY).classifier.settings.norm == "weighted"
-    assert train_task(moons, "pi-model", Meta(), **TINY).classifier.settings.norm == "weighted"
-    assert train_task(moons, "pi-model", "meta", norm="batch", **TINY).classifier.settings.norm == "batch"
+    assert train_task(moons, "pi-model", "ift", **TINY).classifier.norm_ == "weighted"
+    assert train_task(moons, "pi-model", Meta(), **TINY).classifier.norm_ == "weighted"
+    assert train_task(moons, "pi-model", "meta", norm="batch", **TINY).classifier.norm_ == "batch"
 
 
 def test_the_plain_objective_of_a_method_has_its_batch_norm() -> None:

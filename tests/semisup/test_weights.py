@@ -184,3 +184,14 @@ def test_few_of_a_large_pool_are_drawn_by_their_weights():
         torch.manual_seed(0)
         drawn = torch.cat([drawn_rows(chances, 20) for _ in range(2000)])
     assert float((drawn < 500).double().mean()) == pytest.approx(0.75, abs=0.01)
+
+
+def test_those_that_are_kept_are_drawn_evenly_and_no_others() -> None:
+    weights = SampleWeights(4)
+    weights.replace(torch.tensor([0.0, 0.49, 0.5, 1.0]))
+    assert weights.sampling_probabilities(kept_from=0.5).tolist() == [0, 0, 0.5, 0.5]
+    weights.replace(torch.full((4,), 0.4))
+    with pytest.raises(
+        EvidentiaError, match=r"all weights of the pool are below 0\.5, so no sample of it can be drawn"
+    ):
+        weights.sampling_probabilities(kept_from=0.5)

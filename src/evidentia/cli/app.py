@@ -101,6 +101,7 @@ class _Scope(str, Enum):
 class _Apply(str, Enum):
     LOSS = "loss"
     SAMPLE = "sample"
+    KEEP = "keep"
 
 
 @app.command()
@@ -112,15 +113,15 @@ def semisup(
     robust: Annotated[str, typer.Option(help="How they are weighed: uncertainty, meta, ift …")] = "uncertainty",
     ood: Annotated[str | None, typer.Option(help="Kind of OOD, mixed or none; else the data set's first.")] = None,
     ratio: Annotated[float | None, typer.Option(help="Share of OOD in the pool, from 0 to below 1; else 0.5.")] = None,
-    norm: Annotated[
-        _Norm | None, typer.Option(help="Batch norm; else weighted for meta and ift, batch for the others.")
-    ] = None,
+    norm: Annotated[_Norm | None, typer.Option(help="Batch norm; else what goes with the method.")] = None,
     passes: Annotated[_Passes | None, typer.Option(help="Both batches together, or one after the other.")] = None,
     preset: Annotated[_Preset, typer.Option(help="Updates, batches and rates.")] = _Preset.QUICK,
     updates: Annotated[int | None, typer.Option(min=1, help="Updates, in place of the preset's.")] = None,
     uncertainty: Annotated[str | None, typer.Option(help="Of the robust method: pu, kernel, evidential …")] = None,
     scope: Annotated[_Scope | None, typer.Option(help="Of the robust method: the last layer, or all.")] = None,
-    apply: Annotated[_Apply | None, typer.Option(help="Of the robust method: weigh losses, or draws.")] = None,
+    apply: Annotated[
+        _Apply | None, typer.Option(help="Of the robust method: weigh losses, or draw by weights, or from those kept.")
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(

@@ -24,7 +24,6 @@ from evidentia.semisup.tasks import (
     COMPUTE_MATCHED,
     check_data_options,
     robust_method,
-    usual_norm,
     with_options,
 )
 
@@ -142,13 +141,13 @@ def _complete(settings: dict[str, Any]) -> dict[str, Any]:
 def _check(settings: dict[str, Any], seeds: Sequence[int]) -> None:
     """Refuse what cannot be trained before data are read, by making everything but the training once."""
     check_pool(settings["data"], settings["ood"], settings["ratio"])
-    norm, passes = settings["norm"] or usual_norm(settings["robust"]), settings["passes"]
-    check_passes(norm, passes or usual_order(norm))
     usual = usual_settings(settings["data"], settings["objective"], settings["preset"])
     usual["objective"] = with_options(usual["objective"], settings["objective_options"])
     usual |= {name: settings[name] for name in _TRAINING if name in settings}
     robust = robust_method(settings["robust"], settings["robust_options"])
-    check_norm(robust, norm)
+    if (norm := settings["norm"]) is not None:
+        check_passes(norm, settings["passes"] or usual_order(norm))
+        check_norm(robust, norm)
     check_data_options(settings["data_options"])
     SemiSupervisedClassifier(robust=robust, **usual, seed=max(seeds))
 

@@ -10,6 +10,7 @@ from typing import Any
 from evidentia._support.files import write_text
 from evidentia.experiments.record import RunRecord
 from evidentia.semisup import SemiSupervisedClassifier
+from evidentia.semisup.choices import Norm
 from evidentia.semisup.networks.passes import usual_order
 from evidentia.semisup.tasks import (
     ALL_LABELS,
@@ -19,7 +20,6 @@ from evidentia.semisup.tasks import (
     base_control,
     matched_updates,
     train_task,
-    usual_norm,
 )
 
 # Where files are kept changes nothing in the figures.
@@ -57,8 +57,14 @@ class PoolRuns:
         folder: Path | None = None,
         before_each: Callable[[str, int], None] | None = None,
     ) -> None:
-        self.settings = {"robust": "uncertainty", "passes": None, "robust_options": {}, "validation": 0, **settings}
-        self.settings["norm"] = self.settings.get("norm") or usual_norm(self.settings["robust"])
+        usual: dict[str, Any] = {
+            "robust": "uncertainty",
+            "robust_options": {},
+            "norm": None,
+            "passes": None,
+            "validation": 0,
+        }
+        self.settings = {**usual, **settings}
         self.seeds = list(seeds)
         self.folder = folder
         self.before_each = before_each
@@ -75,6 +81,12 @@ class PoolRuns:
         return [name for name in CONTROLS if name not in needless]
 
     @property
+    def norm(self) -> Norm:
+        """The method's batch norm, which is known once it has run."""
+        norm: Norm = self.method["configuration"]["norm"]
+        return norm
+
+    @property
     def trainings(self) -> int:
         """How many trainings there are in all."""
         return len(self.seeds) * (1 + len(self.control_names))
@@ -86,9 +98,9 @@ class PoolRuns:
     def run_controls(self) -> None:
         """Run the controls for all seeds, after the method, whose time one of them is given."""
         for name in self.control_names:
-            settings = {**self.settings, **CONTROLS[name]}
+            settings = {**self.settings, "norm": self.norm, **CONTROLS[name]}
             if name == COMPUTE_MATCHED:
-                norm = "batch" if settings["norm"] == "weighted" else settings["norm"]
+                norm = "batch" if self.norm == "weighted" else self.norm
                 settings |= {"norm": norm, "updates": self._matched_updates()}
             self.controls[name] = {part: value for part, value in self._run(name, settings).items() if part in _PARTS}
 
@@ -106,7 +118,7 @@ class PoolRuns:
             if self.before_each is not None:
                 self.before_each(name, seed)
             trained = train_task(**{**settings, **self._files(name, seed)}, seed=seed)
-            record.configuration["trained"] = described(trained.classifier)
+            record.configuration |= {"norm": trained.classifier.norm_, "trained": described(trained.classifier)}
             record.add(seed, trained.result.metrics())
             if keep_first and seed == self.seeds[0]:
                 self.first = trained
@@ -127,7 +139,7 @@ class PoolRuns:
         kept = None if self.folder is None else self.folder / f"{COMPUTE_MATCHED}-updates.txt"
         if kept is not None and kept.exists():
             return int(kept.read_text())
-        base = self.controls[base_control(self.settings["norm"], self.settings["passes"])]
+        base = self.controls[base_control(self.norm, self.settings["passes"])]
         mean = self.method["mean"]
         updates = matched_updates(int(mean["updates"]), mean["seconds"], base["mean"]["seconds"])
         if kept is not None:
@@ -146,5 +158,5 @@ def described(clf: SemiSupervisedClassifier) -> dict[str, Any]:
         ('mlp', 'batch', 'concat', 0.003)
     """
     settings = clf.settings.model_dump(mode="json", exclude=_OF_A_SITTING)
-    settings["passes"] = settings["passes"] or usual_order(clf.settings.norm)
+    settings |= {"norm": clf.norm_, "passes": settings["passes"] or usual_order(clf.norm_)}
     return {**clf.trained_by_, "network": clf.network, "standardise": clf.standardise, **settings}

@@ -29,7 +29,7 @@ from evidentia.reports.style import ink, label_axes, new_figure, paper, point_ma
 from evidentia.semisup.inputs.arrays import labeled_samples, pool_samples
 from evidentia.semisup.inputs.columns import column_names
 from evidentia.semisup.inputs.form import InputForm
-from evidentia.semisup.review import KEPT_FROM
+from evidentia.semisup.weights import KEPT_FROM
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

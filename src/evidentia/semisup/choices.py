@@ -9,6 +9,8 @@ import numpy as np
 from evidentia._support.errors import EvidentiaError
 
 Scope: TypeAlias = Literal["last", "full"]
+Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]
+Order: TypeAlias = Literal["concat", "separate"]
 
 
 def as_flag(value: object, name: str) -> bool:

@@ -14,13 +14,13 @@ from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
-from evidentia.semisup.choices import as_flag
+from evidentia.semisup.choices import Norm, as_flag
 from evidentia.semisup.inputs.arrays import training_data
 from evidentia.semisup.inputs.form import InputForm, check_layout
 from evidentia.semisup.inputs.precision import check_precision
 from evidentia.semisup.inputs.scaling import warn_of_scale
 from evidentia.semisup.networks.features import BATCH, logits_in_parts
-from evidentia.semisup.networks.passes import Passes, build_network, check_norm, usual_order
+from evidentia.semisup.networks.passes import Passes, build_network, check_norm, usual_norm, usual_order
 from evidentia.semisup.objectives import OBJECTIVES, Objective
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.review import PoolReview
@@ -33,7 +33,7 @@ from evidentia.semisup.training.log import check_places, first_look, run_log
 from evidentia.semisup.training.loop import Record, SemiSupervisedTraining, Training
 from evidentia.semisup.training.words import brief, from_words, words
 
-_LEARNT = ("network_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
+_LEARNT = ("network_", "norm_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
 _METHODS: dict[str, type] = {"objective": Objective, "robust": Robust, "augmentation": Augmentation}
 
 
@@ -63,6 +63,7 @@ class SemiSupervisedClassifier:
 
     Attributes:
         network_: the trained network, in evaluation mode, with averaged weights if there is an average.
+        norm_: the batch norm that it was trained with.
         weights_: the weight of every sample of the pool, shape `(n_u,)`, in [0, 1].
         clusters_: the cluster of every sample, if weights are shared by clusters.
         uncertainty_: how little evidence there is for every sample, if the robust method has asked for it.
@@ -100,6 +101,7 @@ class SemiSupervisedClassifier:
         self.standardise = as_flag(standardise, "standardise")
         self.settings = SemiSupervisedTraining(**settings)
         self.network_: nn.Module
+        self.norm_: Norm
         self.weights_: Tensor
         self.clusters_: Tensor | None
         self.uncertainty_: Tensor | None
@@ -175,7 +177,7 @@ class SemiSupervisedClassifier:
         SavedClassifier(
             network=self.network_,
             built_as=self.network,
-            settings=self.settings,
+            settings=self.settings.model_copy(update={"norm": self.norm_}),
             trained_by=self.trained_by_,
             num_classes=self.num_classes,
             class_names=self.class_names,
@@ -200,6 +202,7 @@ class SemiSupervisedClassifier:
         clf = cls(network=saved.built_as, standardise=saved.form.scale is not None, **saved.settings.model_dump())
         clf._restore_methods(saved.trained_by)
         clf.network_, clf.history_, clf._review = saved.network, saved.history, saved.review
+        clf.norm_ = saved.settings.norm or "batch"
         clf._pool, clf.weights_ = saved.pool, saved.pool["weights"]
         clf.clusters_, clf.uncertainty_ = (saved.pool.get(name) for name in ("clusters", "uncertainty"))
         clf.num_classes, clf.class_names, clf._form = saved.num_classes, saved.class_names, saved.form
@@ -207,7 +210,10 @@ class SemiSupervisedClassifier:
         return clf
 
     def _train(self, data: SemiSupervisedData) -> None:
-        settings = self.settings
+        labeled_batch = min(self.settings.labeled_batch, len(data.x_labeled))
+        norm = self.settings.norm or usual_norm(self.robust, labeled_batch, self.network, self.settings.passes)
+        # With what was chosen, so that a run goes on with it.
+        settings = self.settings.model_copy(update={"norm": norm})
         form = InputForm.of(data.sample_shape, self.network, data.columns, data.values)
         if not isinstance(self.network, nn.Module) or self.augmentation is None or self.standardise:
             check_layout(data.sample_shape)
@@ -218,11 +224,11 @@ class SemiSupervisedClassifier:
         if not self.standardise:
             warn_of_scale(data.x_labeled)
         with seeded(settings.seed, -2):
-            network = build_network(self.network, data.sample_shape, data.num_classes, settings.norm)
+            network = build_network(self.network, data.sample_shape, data.num_classes, norm)
         data = data.to(put_on(network, self.device), dtype_of(network))
         labeled = (data.x_labeled, data.y_labeled)
         check_network(network, data.x_labeled, data.num_classes)
-        check_norm(self.robust, settings.norm, network)
+        check_norm(self.robust, norm, network)
         last = divided(network, data.x_labeled, self.robust)
         methods = {name: words(getattr(self, name)) for name in _METHODS}
         truth, standardise = self.robust.uses_truth, self.standardise
@@ -236,7 +242,7 @@ class SemiSupervisedClassifier:
             augment=self.augmentation or usual_augmentation(data.sample_shape),
             is_ood=data.is_ood,
         )
-        passes = Passes(last, settings.norm, settings.passes or usual_order(settings.norm))
+        passes = Passes(last, norm, settings.passes or usual_order(norm))
         training = Training(passes, self.objective, self.robust, pool, settings)
         path = settings.checkpoint
         if path is not None and path.exists():
@@ -255,7 +261,7 @@ class SemiSupervisedClassifier:
                 tell(record)
 
             training.run(after_block)
-        self._form, self.trained_by_ = form, methods
+        self._form, self.trained_by_, self.norm_ = form, methods, norm
         self._keep(network, pool, data, training.history)
 
     def _keep(self, network: nn.Module, pool: Pool, data: SemiSupervisedData, history: list[Record]) -> None:

@@ -11,13 +11,10 @@ from torch import Tensor
 from evidentia._support.checks import as_array, check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia.evaluation import auroc
+from evidentia.semisup.weights import KEPT_FROM
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Samples of at least this weight count as kept. Weights start at 1 and move towards 0, and with `pu` uncertainty a
-# sample of weight 0.5 is as probably of the labeled samples' kind as of another.
-KEPT_FROM = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,7 +32,7 @@ class SavedClassifier:
         network: the trained network, in evaluation mode.
         built_as: what it was built from: a module of the user's own, a name of `evidentia.semisup.NETWORKS`, or None
             for the usual network of such samples.
-        settings: how it was trained.
+        settings: how it was trained, with the batch norm that was chosen.
         trained_by: objective, robust method and augmentation in words.
         num_classes: K.
         class_names: names of the classes, or nothing.
@@ -100,7 +100,9 @@ class SavedClassifier:
             built_as = content["network"] if network is None else network
             settings = SemiSupervisedTraining(**content["settings"])
             form = _form(tensors, content)
-            trained = build_network(built_as, form.network_shape, content["num_classes"], settings.norm).eval()
+            trained = build_network(
+                built_as, form.network_shape, content["num_classes"], settings.norm or "batch"
+            ).eval()
             state = part_of(tensors, "network")
             trained.to(next((each.dtype for each in state.values() if each.is_floating_point()), None))
             load_module_tensors(trained, state)

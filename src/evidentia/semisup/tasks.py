@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.choices import Norm, Order
 from evidentia.semisup.data.by_name import load_pool
 from evidentia.semisup.estimator import SemiSupervisedClassifier
-from evidentia.semisup.networks.passes import Norm, Order
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import Preset, usual_settings
@@ -46,8 +46,6 @@ which trains on them. "compute-matched" is the plain objective with as many upda
 """
 
 _DATA_OPTIONS = ("labels_per_class", "unlabeled", "pool_size")
-# Weighted batch norm is a part of the thesis' methods; to the others weights come in another way.
-_WEIGHTED = ("meta", "ift")
 
 
 @dataclass(frozen=True)
@@ -127,8 +125,8 @@ def train_task(
         ratio: share of OOD in the pool.
         seed: draws the data, and fixes the training.
         preset: see `usual_settings`.
-        norm: "none", "batch", "frozen" or "weighted"; by default "weighted" for the thesis' methods and else "batch".
-        passes: "concat" or "separate"; see `evidentia.semisup.SemiSupervisedTraining`.
+        norm: "none", "batch", "frozen" or "weighted"; by default what goes with the robust method.
+        passes: "concat" or "separate"; for both see `evidentia.semisup.SemiSupervisedTraining`.
         validation: clean labels beyond the labeled ones.
         validation_use: what is done with them: "clean", weights are learnt by them; "labeled", the network is trained
             on them; "none", they lie idle, so that the pool is that of the other two.
@@ -144,10 +142,10 @@ def train_task(
     """
     drawn = _data(data, ood, ratio, seed, validation, data_root, data_options)
     drawn = _with_validation(drawn, validation_use)
-    settings = {**usual_settings(drawn.name, objective, preset), "seed": seed, "norm": norm or usual_norm(robust)}
+    settings = {**usual_settings(drawn.name, objective, preset), "seed": seed}
     settings["objective"] = with_options(settings["objective"], objective_options)
     settings["unlabeled_batch"] = min(settings["unlabeled_batch"], len(drawn.x_unlabeled))
-    settings |= {"passes": passes, **options}
+    settings |= {"norm": norm, "passes": passes, **options}
     clf = SemiSupervisedClassifier(robust=robust_method(robust, robust_options), **settings, checkpoint=checkpoint)
     watch = Stopwatch(clf.settings.checkpoint)
     clf.fit(drawn)
@@ -164,19 +162,6 @@ def train_task(
         seconds=seconds,
     )
     return TrainedTask(clf, drawn, result)
-
-
-def usual_norm(robust: str | Robust) -> Norm:
-    """The batch norm that goes with a robust method.
-
-    Example:
-        >>> usual_norm("meta"), usual_norm("uncertainty")
-        ('weighted', 'batch')
-    """
-    weighted = (
-        robust in _WEIGHTED if isinstance(robust, str) else any(type(robust) is ROBUST[name] for name in _WEIGHTED)
-    )
-    return "weighted" if weighted else "batch"
 
 
 def with_options(method: Method, options: Mapping[str, Any] | None) -> Method:

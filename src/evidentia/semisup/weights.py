@@ -13,6 +13,9 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import as_double
 from evidentia.semisup.clusters import share
 
+# Samples of at least this weight count as kept. Weights start at 1 and move towards 0, and with `pu` uncertainty a
+# sample of weight 0.5 is as probably of the labeled samples' kind as of another.
+KEPT_FROM = 0.5
 # Weights move by about `rate` a visit, from 1: after fewer visits they still say more of the start than of the sample.
 VISITS = 5
 # How often the likeliest sample may be expected in a batch for samples to be drawn at most once each.
@@ -145,18 +148,24 @@ class SampleWeights:
         self.assignment = assignment.detach().to(self.visits.device, copy=True)
         self.values = self._shared(before, clusters)
 
-    def sampling_probabilities(self) -> Tensor:
+    def sampling_probabilities(self, kept_from: float = 0.0) -> Tensor:
         r"""$w_j / \sum_i w_i$ for every sample, in float64: to draw batches by, in place of weighing the loss.
 
+        Args:
+            kept_from: if more than 0, all samples of at least that weight are as probable, and no others.
+
         Raises:
-            EvidentiaError: if all weights are 0, since then there is nothing to draw.
+            EvidentiaError: if there is nothing to draw.
         """
         weights = as_double(self.per_sample)
+        if kept_from > 0:
+            weights = (weights >= kept_from).to(weights)
         total = weights.sum()
         if not float(total) > 0:
+            given = f"below {kept_from:g}" if kept_from > 0 else "0"
             raise EvidentiaError(
-                "all weights of the pool are 0, so no sample of it can be drawn; train without the pool from here, or "
-                "look at why everything in it was thrown out"
+                f"all weights of the pool are {given}, so no sample of it can be drawn; train without the pool from "
+                "here, or look at why everything in it was thrown out"
             )
         return weights / total
 

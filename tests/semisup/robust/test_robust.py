@@ -366,3 +366,10 @@ def test_a_method_without_memory_refuses_one() -> None:
         with pytest.raises(EvidentiaError, match=f"keeps no state, got values; it is of another {kind}"):
             part.load_state_dict(memory)
         part.load_state_dict({})
+
+
+def test_weights_are_used_as_goes_with_the_uncertainty() -> None:
+    assert ByUncertainty().applied == "keep"
+    assert ByUncertainty(uncertainty="kernel").applied == "sample"
+    assert replace(ByUncertainty(), uncertainty="confidence").applied == "sample"
+    assert ByUncertainty(apply="loss").applied == "loss"

@@ -55,9 +55,41 @@ def test_what_is_unusual_of_its_kind_is_kept_where_nothing_else_is() -> None:
     assert float(chances[5000:].mean()) < 0.01
 
 
-def test_a_clean_pool_is_kept_whole() -> None:
-    chances = chance_in_distribution(drawn(0, 5000, 1), drawn(0, 100, 2))
-    assert float(chances.mean()) > 0.8
+def test_a_clean_pool_is_kept_whole_by_nearly_all_draws_of_labels() -> None:
+    pool = drawn(0, 5000, 1)
+    kept = [float(chance_in_distribution(pool, drawn(0, 100, seed)).mean()) for seed in range(2, 102)]
+    # One draw of twenty differs from the pool by more than is put down to chance.
+    assert sum(share > 0.99 for share in kept) > 90
+    assert min(kept) > 0.5
+
+
+@pytest.mark.parametrize("labels", [40, 100])
+def test_a_pool_that_is_a_quarter_ood_does_not_pass_for_clean(labels: int) -> None:
+    pool = torch.cat([drawn(0, 3000, 1), drawn(6, 1000, 2)])
+    for seed in range(3, 23):
+        marks = drawn(0, labels, seed)
+        assert share_in_distribution(pool, marks, doubt=3.0) < 1
+        assert float(chance_in_distribution(pool, marks)[3000:].mean()) < 0.1
+
+
+def test_few_labels_give_no_pool_the_benefit_of_the_doubt() -> None:
+    pool = torch.cat([drawn(0, 3000, 1), drawn(6, 1000, 2)])
+    marks = drawn(0, 6, 3)
+    assert share_in_distribution(pool, marks, doubt=3.0) == 1
+    assert float(chance_in_distribution(pool, marks)[3000:].mean()) < 0.1
+
+
+def test_a_few_samples_far_from_all_labeled_ones_are_thrown_out_of_a_clean_pool() -> None:
+    pool = torch.cat([drawn(0, 4950, 1), drawn(12, 50, 2)])
+    chances = torch.stack([chance_in_distribution(pool, drawn(0, 100, seed)) for seed in range(2, 102)])
+    assert int((chances[:, :4950].mean(1) > 0.99).sum()) > 85
+    assert float(chances[:, 4950:].max()) < 0.01
+
+
+@given(labeled=scores, pool=scores, doubt=st.floats(0, 5))
+def test_doubt_never_lowers_the_share(labeled: list[float], pool: list[float], doubt: float) -> None:
+    s, marks = (torch.tensor(values, dtype=torch.float64) for values in (pool, labeled))
+    assert share_in_distribution(s, marks) <= share_in_distribution(s, marks, doubt) <= 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -10,7 +10,7 @@ from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.semisup import SemiSupervisedClassifier, load_pool, pool_kinds
 from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import robust_method, run_task, usual_norm
+from evidentia.semisup.tasks import robust_method, run_task
 
 _OF_THE_DATA = ("data", "ood", "ratio", "validation", "validation_use", "data_root")
 
@@ -44,8 +44,6 @@ def check_semisup_job(configuration: Mapping[str, Any]) -> None:
         raise EvidentiaError(f"a semisup job needs data, the name of a data set such as 'two-moons', got {data!r}")
     if ood is not None and ood not in pool_kinds(data):
         raise EvidentiaError(f"{data} has no OOD of kind {ood!r}; choose one of: {', '.join(pool_kinds(data))}")
-    robust = settings.pop("robust", "uncertainty")
-    method = robust_method(robust, settings.pop("robust_options", None))
+    method = robust_method(settings.pop("robust", "uncertainty"), settings.pop("robust_options", None))
     usual = usual_settings(data, settings.pop("objective", "fixmatch"), settings.pop("preset", "quick"))
-    settings["norm"] = settings.get("norm") or usual_norm(robust)
     SemiSupervisedClassifier(robust=method, **{**usual, **settings})

@@ -10,7 +10,7 @@ from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.experiments.jobs.semisup import check_semisup_job
 from evidentia.semisup import SemiSupervisedClassifier, SemiSupervisedData, load_pool
 from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import robust_method, usual_norm
+from evidentia.semisup.tasks import robust_method
 
 _OF_THE_POOL = ("data", "ood", "ratio", "data_root")
 # The robust methods of the thesis go with weighted batch norm, and their ratio is to batch norm as it comes.
@@ -51,7 +51,7 @@ def _seconds(data: SemiSupervisedData, configuration: Mapping[str, Any], seed: i
     robust = settings.pop("robust")
     method = robust_method(robust, settings.pop("robust_options", None))
     usual = usual_settings(data.name, settings.pop("objective"), settings.pop("preset", "quick"))
-    usual |= {"norm": usual_norm(robust), "seed": seed, "progress": False}
+    usual |= {"seed": seed, "progress": False}
     classifier = SemiSupervisedClassifier(robust=method, **{**usual, **settings})
     start = time.process_time()
     classifier.fit(data)

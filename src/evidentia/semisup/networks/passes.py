@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,14 +12,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import batch_weights, convert_batch_norm, frozen_statistics
+from evidentia.semisup.choices import Norm, Order
 from evidentia.semisup.hypergradients.inner_problem import WEIGHTED, Outputs
 from evidentia.semisup.networks.last_layer import LastLayer
 from evidentia.semisup.networks.models import NETWORKS, SMALLEST_IMAGE
 from evidentia.semisup.networks.own_network import training_copy
 from evidentia.semisup.robust import Robust
 
-Norm: TypeAlias = Literal["none", "batch", "frozen", "weighted"]
-Order: TypeAlias = Literal["concat", "separate"]
 NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
 
 
@@ -118,6 +116,29 @@ def check_norm(robust: Robust, norm: Norm, network: nn.Module | None = None) -> 
         )
     if (network is None and norm != "weighted") or any(not isinstance(layer, WEIGHTED) for layer in norms):
         raise EvidentiaError(f"{told}, which norm={norm!r} does not; take norm='weighted', or leave {setting} out")
+
+
+def usual_norm(
+    robust: Robust, labeled: int, network: nn.Module | str | None = None, order: Order | None = None
+) -> Norm:
+    """The batch norm that goes with a robust method, if none is asked for.
+
+    Args:
+        robust: what says so, see `Robust.usual_norm`.
+        labeled: labeled samples of a batch.
+        network: as `build_network` takes it; a module without batch norm has none to be weighed or frozen.
+        order: as it is set, for which "frozen" is left alone if it does not go with it.
+
+    Example:
+        >>> from evidentia.semisup import ROBUST
+        >>> usual_norm(ROBUST["meta"](), labeled=64), usual_norm(ROBUST["uncertainty"](), labeled=64)
+        ('weighted', 'frozen')
+        >>> usual_norm(ROBUST["uncertainty"](), labeled=64, order="concat")
+        'batch'
+    """
+    norm = robust.usual_norm(labeled)
+    plain = isinstance(network, nn.Module) and not any(isinstance(layer, _BatchNorm) for layer in network.modules())
+    return "batch" if plain or (norm == "frozen" and order == "concat") else norm
 
 
 def usual_order(norm: Norm) -> Order:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from torch import Tensor
 
@@ -13,6 +13,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.choices import Norm
 from evidentia.semisup.hypergradients.hypergradient import InnerProblem, LastLayerProblem
 from evidentia.semisup.networks.features import BATCH
 from evidentia.semisup.networks.last_layer import LastLayer
@@ -22,7 +23,9 @@ from evidentia.semisup.weights import SampleWeights
 
 ROBUST: Registry[Callable[..., Robust]] = Registry("robust method")
 
-Apply: TypeAlias = Literal["loss", "sample"]
+Apply: TypeAlias = Literal["loss", "sample", "keep"]
+
+_ENOUGH_TO_NORMALISE = 32
 
 
 @dataclass(eq=False)
@@ -140,14 +143,15 @@ class Robust:
         uses_truth: whether weights follow from which samples are truly OOD.
         uses_clean: whether `weigh` looks at `Update.clean`; if not, no batch of a validation set is drawn for it.
         apply: "loss" multiplies costs by weights, in weighted batch norm also shares of the statistics; "sample" draws
-            batches in proportion to the weights, and every sample that is drawn counts in full.
+            batches in proportion to the weights, and "keep" evenly from samples of a weight of at least 0.5; every
+            sample that is drawn counts in full.
         refresh_every: updates between two calls of `refresh`; 0 for never.
     """
 
     uses_pool: ClassVar[bool] = True
     uses_truth: ClassVar[bool] = False
     uses_clean: ClassVar[bool] = True
-    apply: Apply = field(default="loss", init=False)
+    apply: Apply | None = field(default="loss", init=False)
     refresh_every: int = field(default=0, init=False)
 
     def last_layer_uses(self) -> dict[str, str]:
@@ -157,6 +161,15 @@ class Robust:
         `nn.Linear` is refused for these before training, and has features of width 0 if there are none.
         """
         return {}
+
+    @property
+    def applied(self) -> Apply:
+        """How weights are used: as `apply` says, or as goes with the method if that is None."""
+        return self.apply or "loss"
+
+    def usual_norm(self, labeled: int) -> Norm:
+        """The batch norm that goes with the method, given how many labeled samples a batch has."""
+        return "batch"
 
     def needs_weighted_norm(self) -> str | None:
         """The setting, as a user writes it, for which batch norms must take weights; None if they need not."""
@@ -187,6 +200,16 @@ class Robust:
         check_no_state(self, state, "method")
 
 
+def norm_of_clean_batches(method: Robust, labeled: int) -> Norm:
+    """The batch norm for a method that may leave the samples of no class out of its batches.
+
+    Labeled and unlabeled samples are then best normalised on their own, with running statistics of the labeled ones,
+    which nothing has changed. Statistics of fewer than 32 samples are poor, as is known of batch norm (Wu and He, ECCV
+    2018), and samples that stay in a batch with a weight of 0 are in its statistics.
+    """
+    return "frozen" if method.applied != "loss" and labeled >= _ENOUGH_TO_NORMALISE else "batch"
+
+
 def check_whole(method: Robust, name: str, low: int, instead: str = "") -> None:
     """Require a whole number of at least `low`; `instead` tells what else there is."""
     value = getattr(method, name)
@@ -205,6 +228,6 @@ def check_positive(method: Robust, name: str, most: float = math.inf) -> None:
 
 
 def check_apply(method: Robust) -> None:
-    """Require one of the two ways to use weights."""
-    if method.apply not in ("loss", "sample"):
-        raise EvidentiaError(f"apply must be 'loss' or 'sample', got {method.apply!r}")
+    """Require one of the ways to use weights."""
+    if method.apply not in get_args(Apply):
+        raise EvidentiaError(f"apply must be 'loss', 'sample' or 'keep', got {method.apply!r}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from evidentia.learning import frozen_statistics
-from evidentia.semisup.choices import Scope, as_flag, check_scope
+from evidentia.semisup.choices import Norm, Scope, as_flag, check_scope
 from evidentia.semisup.clusters import kmeans
 from evidentia.semisup.hypergradients.hypergradient import (
     HyperGradient,
@@ -63,7 +63,7 @@ class ByGradient(Robust, ABC):
             asked if its coefficient is 0.
         inner_rate: $\alpha$ of the inner steps.
         weight_rate: $\beta$, how far weights move in a step, at most 1.
-        apply: how weights are used, "loss" or "sample".
+        apply: how weights are used, "loss", "sample" or "keep".
         refresh_every: updates between two clusterings of the network's features, and two estimates of u.
     """
 
@@ -98,6 +98,10 @@ class ByGradient(Robust, ABC):
         if self.clusters is not None:
             uses[f"clusters={self.clusters}"] = "clusters=None"
         return uses | estimator_uses(self.estimator, "confidence")
+
+    def usual_norm(self, labeled: int) -> Norm:
+        """Weights in the statistics, too, as the thesis has it."""
+        return "weighted"
 
     def needs_weighted_norm(self) -> str | None:
         """For joint-V, where clean samples are normalised by the weights of the pool."""
@@ -134,7 +138,7 @@ class ByGradient(Robust, ABC):
             uncertainty = None if pool.uncertainty is None else pool.uncertainty[update.rows]
             slope = slope + self.regulariser.gradient(pool.weights.of(update.rows), uncertainty)
             pool.weights.step(update.rows, slope)
-        return update.weights if self.apply == "sample" else pool.weights.of(update.rows)
+        return pool.weights.of(update.rows) if self.applied == "loss" else update.weights
 
     def finish(self, pool: Pool) -> None:
         """Warn if weights of single samples were moved too rarely to say something about them."""

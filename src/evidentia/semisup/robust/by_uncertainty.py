@@ -10,22 +10,25 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import part_of
-from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole
+from evidentia.semisup.choices import Norm
+from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole, norm_of_clean_batches
 from evidentia.semisup.uncertainty import UNCERTAINTIES, ByFunction, PoolUncertainty, PoolView
 
 
 @ROBUST.register("uncertainty")
 @dataclass(kw_only=True, eq=False)
 class ByUncertainty(Robust):
-    r"""$w_j = 1 - u_j$, with batches drawn in proportion to it: the recommended method.
+    r"""$w_j = 1 - u_j$, with batches drawn by it: the recommended method.
 
-    With `pu`, a discriminator of labeled against unlabeled samples, u is known before the first update and stays. The
-    estimators that look at the network are asked again as it learns.
+    With `pu`, a discriminator of labeled against unlabeled samples, u is the probability of being of no class. It is
+    known before the first update and stays, and batches are drawn from the samples that more probably belong to a class
+    than not: of all ways to choose as many samples, that one lets the fewest others in. The estimators that look at the
+    network are asked again as it learns. Theirs are scores, by which batches are drawn in proportion.
 
     Args:
         uncertainty: a name of `evidentia.semisup.UNCERTAINTIES`, an estimator, or a function that gives u for an
             `evidentia.semisup.PoolView`, and is asked again as the network learns.
-        apply: how weights are used, "sample" or "loss".
+        apply: how weights are used, "keep", "sample" or "loss"; by default "keep" if u is a probability, else "sample".
         refresh_every: updates between two estimates, for estimators that look at the network.
 
     Example:
@@ -35,18 +38,28 @@ class ByUncertainty(Robust):
 
     uses_clean: ClassVar[bool] = False
     uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "pu"
-    apply: Apply = "sample"
+    apply: Apply | None = None
     refresh_every: int = 200
 
     def __post_init__(self) -> None:
         """Find the estimator."""
-        check_apply(self)
-        check_whole(self, "refresh_every", 1)
         self.estimator = as_estimator(self.uncertainty)
+        if self.apply is not None:
+            check_apply(self)
+        check_whole(self, "refresh_every", 1)
+
+    @property
+    def applied(self) -> Apply:
+        """As is asked for, or as goes with the uncertainty."""
+        return self.apply or ("keep" if self.estimator.is_probability else "sample")
 
     def last_layer_uses(self) -> dict[str, str]:
         """For an estimator that looks at features."""
         return estimator_uses(self.estimator, "pu")
+
+    def usual_norm(self, labeled: int) -> Norm:
+        """As for batches without samples of no class."""
+        return norm_of_clean_batches(self, labeled)
 
     def start(self, pool: Pool) -> None:
         """Estimate, and weigh by it."""

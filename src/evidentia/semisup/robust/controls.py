@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply
+from evidentia.semisup.choices import Norm
+from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, norm_of_clean_batches
 
 
 @ROBUST.register("none")
@@ -42,7 +43,7 @@ class Oracle(Robust):
     """Weight 1 for what belongs to a class and 0 for the rest, by the truth: what perfect weights would give.
 
     Args:
-        apply: how weights are used, "sample" or "loss".
+        apply: how weights are used, "sample", "keep" or "loss".
     """
 
     uses_truth: ClassVar[bool] = True
@@ -52,6 +53,10 @@ class Oracle(Robust):
     def __post_init__(self) -> None:
         """Require a way to use weights."""
         check_apply(self)
+
+    def usual_norm(self, labeled: int) -> Norm:
+        """As for batches without samples of no class."""
+        return norm_of_clean_batches(self, labeled)
 
     def start(self, pool: Pool) -> None:
         """Take the truth for weights."""

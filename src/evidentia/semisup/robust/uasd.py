@@ -27,7 +27,7 @@ class SelfDistillation(Robust):
 
     Args:
         refresh_every: updates from one network of the ensemble to the next.
-        apply: how weights are used, "loss" or "sample".
+        apply: how weights are used, "loss", "sample" or "keep".
     """
 
     uses_clean: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.robust import Apply
-from evidentia.semisup.weights import SampleWeights, drawn_rows
+from evidentia.semisup.weights import KEPT_FROM, SampleWeights, drawn_rows
 
 _USUAL = 256
 
@@ -30,10 +30,10 @@ def unlabeled_size(asked: int | None, pool: int) -> int:
 
 
 def pool_rows(weights: SampleWeights, count: int, apply: Apply) -> Tensor:
-    """The rows of the pool for a batch, drawn evenly or, for "sample", by their weights."""
+    """The rows of the pool for a batch, drawn evenly, for "sample" by their weights, for "keep" from those kept."""
     if apply == "loss":
         return torch.randperm(len(weights), device=weights.values.device)[:count]
-    return drawn_rows(weights.sampling_probabilities(), count)
+    return drawn_rows(weights.sampling_probabilities(KEPT_FROM if apply == "keep" else 0.0), count)
 
 
 def labeled_batch(samples: tuple[Tensor, Tensor], size: int, augment: Augmentation) -> tuple[Tensor, Tensor]:

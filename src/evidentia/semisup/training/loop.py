@@ -28,9 +28,10 @@ from evidentia.learning.checkpoint import (
     part_of,
 )
 from evidentia.learning.seeding import seeded
+from evidentia.semisup.choices import Norm, Order
 from evidentia.semisup.networks.averaging import WeightAverage
 from evidentia.semisup.networks.features import logits_in_parts, pass_size
-from evidentia.semisup.networks.passes import Norm, Order, Passes
+from evidentia.semisup.networks.passes import Passes
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.objectives.base import costs_of, prepared_by
 from evidentia.semisup.robust import Pool, Robust, Update
@@ -68,7 +69,9 @@ class SemiSupervisedTraining(Settings):
         schedule: "cosine" lowers the rate to 0 by the end, "constant" keeps it, "step" multiplies it by 0.2 half-way,
             as the thesis does at 1,000 of 2,000 updates.
         average: the decay of a moving average of the weights, by which is predicted; None for the weights themselves.
-        norm: "none", "batch", "frozen" or "weighted"; see `evidentia.semisup.Passes`.
+        norm: "none", "batch", "frozen" or "weighted"; see `evidentia.semisup.Passes`. By default what goes with the
+            robust method: "weighted" for meta and ift, "frozen" for uncertainty and oracle where a batch has at least
+            32 labeled samples, else "batch".
         passes: "concat" or "separate"; by default concat, and separate for norm "frozen". Targets of consistency
             objectives come from a pass of the unlabeled batch alone: with "concat" and batch norm they have other
             statistics than the pass that learns; see `evidentia.semisup.Passes`.
@@ -88,7 +91,7 @@ class SemiSupervisedTraining(Settings):
     weight_decay: float = Field(0.0, ge=0)
     schedule: Literal["cosine", "constant", "step"] = "cosine"
     average: float | None = Field(0.99, ge=0, lt=1)
-    norm: Norm = "batch"
+    norm: Norm | None = None
     passes: Order | None = None
     block: int = Field(50, ge=1)
     seed: int = Field(0, ge=0, lt=2**32)
@@ -245,9 +248,9 @@ class Training:
 
     def _semi_supervised(self, labeled: tuple[Tensor, Tensor]) -> tuple[Tensor, float]:
         pool, objective = self.pool, self.objective
-        rows = pool_rows(pool.weights, self.unlabeled_batch, self.robust.apply)
-        drawn = self.robust.apply == "sample"
-        weights = pool.unlabeled.new_ones(len(rows)) if drawn else pool.weights.of(rows).to(pool.unlabeled)
+        rows = pool_rows(pool.weights, self.unlabeled_batch, self.robust.applied)
+        weighs = self.robust.applied == "loss"
+        weights = pool.weights.of(rows).to(pool.unlabeled) if weighs else pool.unlabeled.new_ones(len(rows))
         with self.passes.weighing(weights):
             network, x = self.passes.last.network, pool.unlabeled[rows]
             consistency = prepared_by(objective, network, x, pool.augment, labeled)

@@ -65,6 +65,7 @@ class PoolUncertainty(ABC):
     Attributes:
         refresh: whether u changes as the network learns, so that it is to be estimated again every so often, as it is
             by default; if not, it follows from the data alone and once is enough.
+        is_probability: whether u is the probability of being of no class, and not just a score that rises with it.
         uses_features: whether it looks at the network's last hidden layer, for which that must end in an `nn.Linear`.
 
     Example:
@@ -76,6 +77,7 @@ class PoolUncertainty(ABC):
     """
 
     refresh: ClassVar[bool] = True
+    is_probability: ClassVar[bool] = False
     uses_features: ClassVar[bool] = False
 
     def estimate(

@@ -113,6 +113,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     # Not in the repr, by which a broken-off run is known: it must be the same before and after training.
     report_: PoolReport | None = field(default=None, init=False, repr=False)
     refresh: ClassVar[bool] = False
+    is_probability: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Require settings in their range."""

@@ -10,12 +10,15 @@ from torch import Tensor
 # Where a share of the labeled samples is compared with that of the pool. Below the median a few labels decide little of
 # it, and above the 95% quantile hardly any are left.
 _LEVELS = (0.5, 0.95, 20)
+# Standard errors of the labeled samples by which a clean pool may differ from them: more, at any of these levels, are
+# seen in one draw of twenty. A few labels would say that of any pool; with so many, one that is a quarter OOD is told.
+_DOUBT, _LABELS_TO_DOUBT = 3.0, 40
 # Grid points in a bandwidth, and bandwidths that a density reaches beyond its last sample.
 _FINENESS, _REACH = 8, 8
 _MOST_POINTS = 4096
 
 
-def share_in_distribution(scores: Tensor, labeled_scores: Tensor) -> float:
+def share_in_distribution(scores: Tensor, labeled_scores: Tensor, doubt: float = 0.0) -> float:
     r"""The largest share $\pi$ of the pool that can be like the labeled samples: $\min_q F_U(t_q) / q$.
 
     If $F_U = \pi F_L + (1 - \pi) F_O$ then $\pi \le F_U(t) / F_L(t)$ at every score t; here at quantiles $t_q$ of the
@@ -24,6 +27,7 @@ def share_in_distribution(scores: Tensor, labeled_scores: Tensor) -> float:
     Args:
         scores: of the pool, low for what looks like the labeled samples.
         labeled_scores: of labeled samples, scored as those of the pool are.
+        doubt: so many standard errors, $\sqrt{q (1 - q) / n}$ with n labeled samples, are taken off each q.
 
     Example:
         >>> labeled = torch.linspace(-1, 1, 201)
@@ -33,7 +37,10 @@ def share_in_distribution(scores: Tensor, labeled_scores: Tensor) -> float:
     levels = torch.linspace(*_LEVELS, dtype=labeled_scores.dtype, device=labeled_scores.device)
     thresholds = torch.quantile(labeled_scores, levels)
     below, reference = ((x[:, None] <= thresholds).to(thresholds.dtype).mean(0) for x in (scores, labeled_scores))
-    return min(1.0, float((below / reference).min()))
+    errors = (reference * (1 - reference) / len(labeled_scores)).sqrt()
+    # With very few labels nothing may be left of a share, which then says nothing of the pool.
+    surely = (reference - doubt * errors).clamp(min=torch.finfo(reference.dtype).tiny)
+    return min(1.0, float((below / surely).min()))
 
 
 def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
@@ -43,6 +50,11 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     rule gives for the labeled scores, so that both are smoothed alike. It never rises with the score, and is 1 below
     the labeled samples' median. In the tail of the labeled samples it stays near 1 as long as the pool has no more
     samples there than that tail explains: what is unusual of its kind is not thrown out.
+
+    A pool that differs from at least 40 labeled samples by no more than chance, three standard errors of their shares,
+    has the benefit of the doubt: $f_L$ is then larger by three of its own, $\sqrt{f_L / (2 \sqrt\pi\, n h)}$ for a
+    bandwidth h. So a clean pool stays whole, and what lies where there are no labeled samples at all is still thrown
+    out.
 
     Args:
         scores: s, of the pool, low for what looks like the labeled samples.
@@ -60,8 +72,12 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     points = min(_MOST_POINTS, max(2, math.ceil((high - low) / width * _FINENESS)))
     grid = torch.linspace(low, high, points, dtype=scores.dtype, device=scores.device)
     inside, pool = (_density(x, grid, width) for x in (labeled_scores, scores))
-    ratio = inside / pool.clamp(min=torch.finfo(pool.dtype).tiny)
-    chances = (share_in_distribution(scores, labeled_scores) * ratio).clamp(max=1)
+    count, share, doubt = len(labeled_scores), share_in_distribution(scores, labeled_scores), 0.0
+    if count >= _LABELS_TO_DOUBT and share_in_distribution(scores, labeled_scores, _DOUBT) == 1:
+        share, doubt = 1.0, _DOUBT
+    errors = (inside / (2 * math.sqrt(math.pi) * count * width)).sqrt()
+    ratio = (inside + doubt * errors) / pool.clamp(min=torch.finfo(pool.dtype).tiny)
+    chances = (share * ratio).clamp(max=1)
     middle = torch.quantile(labeled_scores, 0.5)
     chances = torch.where(grid < middle, torch.ones_like(chances), chances).cummin(0).values
     place = ((scores - low) / (grid[1] - grid[0])).clamp(0, points - 1)
