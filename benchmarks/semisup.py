@@ -129,6 +129,9 @@ def batch_norm(quick: bool) -> list[Cost]:
         limit = None if shape in SMALL_LAYERS else LIMIT
         case = f"layer, {' x '.join(map(str, shape))}"
         costs.append(compare(case, layer, x, limit, 20 if x.numel() > 1e6 else 200))
+        if len(shape) == 4 and shape[1] % 16 == 0:
+            last = x.detach().contiguous(memory_format=torch.channels_last).requires_grad_()
+            costs.append(compare(f"{case}, channels last", layer, last, None, 20 if x.numel() > 1e6 else 200))
     repeats = 20 if quick else 60
     costs += [compare(f"LeNet, batch {n}", lenet(), torch.randn(n, 1, 28, 28), LIMIT, repeats) for n in (100, 356)]
     repeats = 2 if quick else 6

@@ -201,12 +201,14 @@ class _Normalisation(torch.autograd.Function):
 
 def _fast_moments(x: Tensor, share: Tensor, per_sample: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """The `moments`; if `per_sample`, also each sample's mean of `x - mean` and of `(x - mean)^2`."""
-    if x.ndim == 2:
-        mean = torch.mv(x.t(), share)
-        deviation = x - mean
-        square = deviation.square()
+    if x.ndim == 2 or _channels_last(x):
+        rows = x.movedim(1, -1).flatten(1, -2) if x.ndim > 2 else x.unsqueeze(1)
+        # Over the positions of a sample first: a sum of all rows at once would lose digits.
+        sample = rows.mean(1)
+        mean = torch.mv(sample.t(), share)
+        square = (rows - mean).square_().mean(1)
         var = torch.mv(square.t(), share)
-        return (mean, var, deviation, square) if per_sample else (mean, var, None, None)
+        return (mean, var, sample - mean, square) if per_sample else (mean, var, None, None)
     rows = x.flatten(2)
     positions = rows.shape[2]
     part = share / positions
@@ -248,15 +250,20 @@ def _parts_of_line(x: Tensor, mean: Tensor, rate: Tensor, slope: Tensor, offset:
     """`part * (slope * rate * (x - mean) + offset)` with `part` one a sample and the others one a channel."""
     slope = slope * rate
     offset = torch.addcmul(offset, slope, mean, value=-1)
+    slope, offset = torch.outer(part, slope), torch.outer(part, offset)
     if x.ndim > 2 and x.is_contiguous() and x.device.type == "cpu":
         # The kernel of evaluation mode is a fused x * a + b, if every channel of every sample counts as a channel.
-        slope, offset = torch.outer(part, slope).view(-1), torch.outer(part, offset).view(-1)
+        slope, offset = slope.view(-1), offset.view(-1)
         rows = x.view(1, slope.numel(), -1)
         zeros, ones = torch.zeros_like(slope), torch.ones_like(slope)
         return torch.native_batch_norm(rows, slope, offset, zeros, ones, False, 0.0, 0.0)[0].view(x.shape)
-    spatial = (1,) * (x.ndim - 2)
-    line = torch.addcmul(offset.view(-1, *spatial), x, slope.view(-1, *spatial))
-    return line.mul_(part.view(-1, 1, *spatial))
+    spread = (*slope.shape, *(1,) * (x.ndim - 2))
+    return torch.addcmul(offset.view(spread), x, slope.view(spread))
+
+
+def _channels_last(x: Tensor) -> bool:
+    """Whether the channels of a position lie side by side in memory."""
+    return x.ndim > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
 def _full_precision(x: Tensor) -> AbstractContextManager[Any]:
