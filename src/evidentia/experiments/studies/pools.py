@@ -156,18 +156,38 @@ CIFAR10 = Study(
     presets=_photographs(objective=["vat"], method=["none", "ours, CRW"]),
 )
 
+_PHOTOGRAPH_METHODS: Options = {"supervised": CONTROLS["supervised"], **_CONTROLLED_METHODS}
+
 # A width and a length that two cores can train: WRN-10-1, and a quarter of the full batches.
 CIFAR10_CONTROLS = Study(
     name="semisup-cifar10-controls",
     title="CIFAR-10, six classes, half of the pool of four others: rivals, controls, ours, oracle",
     job="semisup",
     fixed={"data": "cifar10", "ood": "held-out", "ratio": 0.5, "objective": "fixmatch", **_SHORT, "updates": 1000},
-    axes={"method": {"supervised": CONTROLS["supervised"], **_CONTROLLED_METHODS}},
+    axes={"method": _PHOTOGRAPH_METHODS},
     metrics=["accuracy", "w_in", "w_ood", "ood_auroc"],
     compare=Comparison(axis="method", against="concatenated BN", metrics=["accuracy"]),
     presets={
         "quick": Preset(seeds=2, keep={"method": ["supervised", "concatenated BN", OURS]}, fixed={"updates": 250}),
         "full": Preset(seeds=3),
+    },
+)
+
+# Whether it is for want of training that a pool of photographs does not help.
+CIFAR10_LENGTH = Study(
+    name="semisup-cifar10-length",
+    title="CIFAR-10, six classes, half of the pool of four others: longer training",
+    job="semisup",
+    fixed={key: value for key, value in CIFAR10_CONTROLS.fixed.items() if key != "updates"},
+    axes={
+        "updates": [250, 1000, 4000],
+        "method": {name: _PHOTOGRAPH_METHODS[name] for name in ("supervised", "concatenated BN", OURS, "oracle")},
+    },
+    metrics=["accuracy"],
+    compare=Comparison(axis="method", against="concatenated BN"),
+    presets={
+        "quick": Preset(seeds=2, keep={"updates": ["250"], "method": ["supervised", OURS]}),
+        "full": Preset(seeds=3, keep={"updates": ["1000", "4000"]}),
     },
 )
 
@@ -270,6 +290,7 @@ STUDIES = (
     MNIST_CLEAN,
     CIFAR10,
     CIFAR10_CONTROLS,
+    CIFAR10_LENGTH,
     CIFAR100,
     SVHN,
     CLUSTERS,
