@@ -127,28 +127,54 @@ def test_a_classifier_takes_up_its_own_run(tmp_path: Path) -> None:
     assert torch.equal(clf.fit(DATA).weights_, weights)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
-def test_runs_of_every_optimiser_go_on_after_a_kill(
-    optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def build(**options: Any) -> SemiSupervisedClassifier:
-        settings: dict[str, Any] = {**QUICK, "updates": 6, "block": 2, "weight_decay": 0.1, "average": None}
-        return SemiSupervisedClassifier("pi-model", "none", optimizer=optimizer, **settings, **options)
+@pytest.fixture
+def killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., SemiSupervisedClassifier]:
+    """A run of six updates that is killed in the sixth and goes on from its checkpoint."""
+    update = Training._update
 
     def killed_at_5(training: Training) -> tuple[float, float]:
         if training.update == 5:
             raise KeyboardInterrupt
         return update(training)
 
-    update = Training._update
-    whole = build().fit(DATA)
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_update", killed_at_5)
-        with pytest.raises(KeyboardInterrupt):
-            build(checkpoint=tmp_path / "run.safetensors").fit(DATA)
-    resumed = build(checkpoint=tmp_path / "run.safetensors").fit(DATA)
+    def run(build: Callable[..., SemiSupervisedClassifier], *data: Any) -> SemiSupervisedClassifier:
+        with monkeypatch.context() as patch:
+            patch.setattr(Training, "_update", killed_at_5)
+            with pytest.raises(KeyboardInterrupt):
+                build(checkpoint=tmp_path / "run.safetensors").fit(*data)
+        return build(checkpoint=tmp_path / "run.safetensors").fit(*data)
+
+    return run
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_runs_of_every_optimiser_go_on_after_a_kill(
+    optimizer: str, killed_and_resumed: Callable[..., SemiSupervisedClassifier]
+) -> None:
+    def build(**options: Any) -> SemiSupervisedClassifier:
+        settings: dict[str, Any] = {**QUICK, "updates": 6, "weight_decay": 0.1, "average": None}
+        return SemiSupervisedClassifier("pi-model", "none", optimizer=optimizer, **settings, **options)
+
+    whole, resumed = build().fit(DATA), killed_and_resumed(build, DATA)
     assert resumed.history_ == whole.history_
     assert torch.equal(resumed.predict(DATA.x_test).probs, whole.predict(DATA.x_test).probs)
+
+
+@pytest.mark.parametrize("objective", ["fixmatch", "mean-teacher"])
+def test_runs_of_networks_that_lie_channels_last_go_on_after_a_kill(
+    objective: str, killed_and_resumed: Callable[..., SemiSupervisedClassifier]
+) -> None:
+    draw = torch.Generator().manual_seed(1)
+    labeled = (torch.rand(8, 3, 16, 16, generator=draw), torch.arange(8) % 2)
+    unlabeled = torch.rand(20, 3, 16, 16, generator=draw)
+
+    def build(**options: Any) -> SemiSupervisedClassifier:
+        return SemiSupervisedClassifier(objective, "none", "wrn-10-1", **{**QUICK, "updates": 6, **options})
+
+    whole, resumed = build().fit(labeled, unlabeled), killed_and_resumed(build, labeled, unlabeled)
+    assert resumed.history_ == whole.history_
+    for name, tensor in whole.network_.state_dict().items():
+        assert torch.equal(resumed.network_.state_dict()[name], tensor), name
 
 
 def test_gradient_descent_has_momentum() -> None:

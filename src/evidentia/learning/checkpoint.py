@@ -146,6 +146,12 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
         index, name = key.split("/")
         state.setdefault(int(index), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    # A file holds every tensor row by row. Fused steps walk a parameter and its memory side by side as they lie, so
+    # that a channels-last weight beside such a memory would take up its neighbours' moments.
+    for parameter, memory in optimizer.state.items():
+        for name, value in memory.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                memory[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
