@@ -331,6 +331,9 @@ def test_joint_does_nothing_without_batch_norm_and_is_refused(data: SemiSupervis
         with pytest.raises(EvidentiaError, match=rf"norm='{norm}' this network has none, .*or leave joint=True out"):
             SemiSupervisedClassifier("pi-model", Meta(joint=True), plain, norm=norm, **QUICK).fit(data)
         SemiSupervisedClassifier("pi-model", Meta(), plain, norm=norm, **QUICK).fit(data)
+    frozen = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4).eval(), nn.ReLU(), nn.Linear(4, 2))
+    with pytest.raises(EvidentiaError, match="frozen ones alone, so that it would do nothing"):
+        SemiSupervisedClassifier("pi-model", Meta(joint=True), frozen, norm="weighted", **QUICK).fit(data)
 
 
 def test_the_review_says_if_the_pool_was_not_used(data: SemiSupervisedData) -> None:

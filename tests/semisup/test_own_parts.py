@@ -18,6 +18,7 @@ from evidentia.semisup import (
     OBJECTIVES,
     Augmentation,
     ByUncertainty,
+    ImplicitDifferentiation,
     Meta,
     SemiSupervisedClassifier,
     SemiSupervisedData,
@@ -190,6 +191,83 @@ def test_buffers_that_a_state_leaves_out_are_saved_and_taken_up(data: SemiSuperv
     assert torch.equal(build(checkpoint=kept).fit(data).predict(data.x_test).probs, expected)
 
 
+class TwoDtypes(nn.Module):
+    """Weights of one dtype, a buffer of another."""
+
+    mean: Tensor
+
+    def __init__(self, weights: torch.dtype, buffer: torch.dtype) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.full((2,), 1 / 3, dtype=buffer))
+        self.layers = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)).to(weights)
+
+    def forward(self, x: Tensor) -> Tensor:
+        centred: Tensor = self.layers((x.to(self.mean) - self.mean).to(x))
+        return centred
+
+
+@pytest.mark.parametrize(
+    "dtypes",
+    [(torch.float32, torch.float64), (torch.float64, torch.float32), (torch.float32, torch.bfloat16)],
+    ids=str,
+)
+def test_every_tensor_of_a_network_keeps_its_dtype(data: SemiSupervisedData, dtypes: Any, tmp_path: Path) -> None:
+    file, kept = tmp_path / "clf.safetensors", tmp_path / "run.safetensors"
+    build = lambda **options: SemiSupervisedClassifier(  # noqa: E731
+        "pi-model", "none", TwoDtypes(*dtypes), norm="none", **QUICK, **options
+    )
+    clf = build(checkpoint=kept).fit(data)
+    clf.save(file)
+    loaded = SemiSupervisedClassifier.load(file, TwoDtypes(*dtypes))
+    for name, tensor in clf.network_.state_dict().items():
+        found = loaded.network_.state_dict()[name]
+        assert found.dtype == tensor.dtype
+        assert torch.equal(found, tensor), name
+    assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
+
+
+class WithExtraState(nn.Linear):
+    def get_extra_state(self) -> dict[str, int]:
+        return {"version": 1}
+
+    def set_extra_state(self, state: Any) -> None:
+        pass
+
+
+def test_a_state_that_is_no_tensor_is_told_where_it_would_have_to_be_kept(
+    data: SemiSupervisedData, tmp_path: Path
+) -> None:
+    build = lambda **options: SemiSupervisedClassifier(  # noqa: E731
+        "pi-model", "none", WithExtraState(2, 2), norm="none", **QUICK, **options
+    )
+    clf = build().fit(data)
+    with pytest.raises(EvidentiaError, match=r"WithExtraState keeps something that is no tensor .* _extra_state"):
+        clf.save(tmp_path / "clf.safetensors")
+    with pytest.raises(EvidentiaError, match="can be neither saved nor resumed"):
+        build(checkpoint=tmp_path / "run.safetensors").fit(data)
+
+
+def test_a_network_that_keeps_a_result_with_its_gradient_is_told(data: SemiSupervisedData) -> None:
+    class Keeping(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            self.kept = super().forward(x)
+            return self.kept
+
+    network = Keeping(2, 2)
+    network(data.x_labeled)
+    build = lambda: SemiSupervisedClassifier("pi-model", "none", network, norm="none", **QUICK)  # noqa: E731
+    with pytest.raises(EvidentiaError, match=r"cannot be copied to be trained .* once more under torch\.no_grad\(\)"):
+        build().fit(data)
+    with torch.no_grad():
+        network(data.x_labeled)
+    build().fit(data)
+
+
+def test_checkpoint_and_log_are_not_one_file(data: SemiSupervisedData, tmp_path: Path) -> None:
+    with pytest.raises(EvidentiaError, match=r"checkpoint and log are the same file, .*; give each its own"):
+        SemiSupervisedClassifier(checkpoint=tmp_path / "run", log=tmp_path / "." / "run", **QUICK).fit(data)
+
+
 def _stops_after(blocks: int) -> Any:
     seen = []
 
@@ -208,11 +286,15 @@ def test_a_batch_norm_without_running_statistics_serves_ds3l(data: SemiSupervise
     assert bool(clf.weights_.isfinite().all())
 
 
-def test_training_needs_no_gradients_around_it(data: SemiSupervisedData) -> None:
-    with torch.no_grad():
-        clf = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit(data)
-    plain = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit(data)
-    assert torch.equal(clf.predict(data.x_test).probs, plain.predict(data.x_test).probs)
+@pytest.mark.parametrize("around", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", ["arrays", "tensors"])
+def test_training_needs_no_gradients_around_it(data: SemiSupervisedData, around: Any, kind: str) -> None:
+    given = (data.x_labeled, data.y_labeled, data.x_unlabeled)
+    expected = SemiSupervisedClassifier("pi-model", "meta", **QUICK).fit(given[:2], given[2])
+    with around():
+        x, y, pool = (part.clone() if kind == "tensors" else part.numpy() for part in given)
+        clf = SemiSupervisedClassifier("pi-model", "meta", **QUICK).fit((x, y), pool)
+    assert torch.equal(clf.predict(data.x_test).probs, expected.predict(data.x_test).probs)
 
 
 def test_torch_script_is_told(data: SemiSupervisedData) -> None:
@@ -224,12 +306,13 @@ def test_torch_script_is_told(data: SemiSupervisedData) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:the weights of")
-def test_an_objective_without_a_slope_has_no_hypergradient(data: SemiSupervisedData) -> None:
+@pytest.mark.parametrize("kind", [Meta, ImplicitDifferentiation])
+def test_an_objective_without_a_slope_has_no_hypergradient(data: SemiSupervisedData, kind: Any) -> None:
     class Fixed(type(OBJECTIVES["entropy"]())):  # type: ignore[misc]
         def per_sample(self, logits: Tensor, consistency: Any) -> Tensor:
             return torch.ones(len(logits))
 
-    clf = SemiSupervisedClassifier(Fixed(), Meta(clusters=None), norm="none", **QUICK).fit(data)
+    clf = SemiSupervisedClassifier(Fixed(), kind(clusters=None), norm="none", **QUICK).fit(data)
     assert bool(clf.weights_.isfinite().all())
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.func import functional_call, grad, jvp, vmap
+from torch.func import functional_call, grad, hessian, jvp, vmap
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia.semisup.networks.models import LeNet
@@ -55,6 +55,7 @@ def test_torch_func_goes_through_it() -> None:
     torch.testing.assert_close(grad(loss)(x), grad(known)(x))
     torch.testing.assert_close(vmap(grad(loss))(x), vmap(grad(known))(x))
     torch.testing.assert_close(jvp(loss, (x,), (v,)), jvp(known, (x,), (v,)))
+    torch.testing.assert_close(hessian(loss)(x), hessian(known)(x))
 
 
 def test_lenet_is_what_it_is_with_the_pooling_of_pytorch() -> None:

@@ -186,6 +186,16 @@ def test_few_of_a_large_pool_are_drawn_by_their_weights():
     assert float((drawn < 500).double().mean()) == pytest.approx(0.75, abs=0.01)
 
 
+def test_pools_that_are_too_large_for_multinomial_are_drawn_from_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evidentia.semisup.weights._MULTINOMIAL", 1000)
+    chances = torch.cat([torch.zeros(500), torch.full((500,), 3.0), torch.ones(500)]).double() / 2000
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        drawn = torch.cat([drawn_rows(chances, 20) for _ in range(2000)])
+    assert int(drawn.min()) >= 500
+    assert float((drawn < 1000).double().mean()) == pytest.approx(0.75, abs=0.01)
+
+
 def test_those_that_are_kept_are_drawn_evenly_and_no_others() -> None:
     weights = SampleWeights(4)
     weights.replace(torch.tensor([0.0, 0.49, 0.5, 1.0]))

@@ -23,7 +23,7 @@ from evidentia.graphs.models import BACKBONES, Backbone, OwnBackbone
 from evidentia.graphs.passes import Passes, run_passes
 from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
 from evidentia.graphs.training import GraphTraining, Spread
-from evidentia.learning.checkpoint import digest
+from evidentia.learning.checkpoint import module_digest
 from evidentia.learning.seeding import seeded
 from evidentia.opinions import MultinomialOpinion
 from evidentia.prediction import Prediction
@@ -277,7 +277,7 @@ class GraphClassifier:
 
 def _identity(module: nn.Module) -> list[str]:
     """What a user's module is known by: another start is another run."""
-    return [type(module).__name__, digest(module.state_dict().values())]
+    return [type(module).__name__, module_digest(module)]
 
 
 def _start_anew(layer: nn.Module) -> None:

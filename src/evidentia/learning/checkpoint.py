@@ -95,7 +95,22 @@ def module_tensors(module: nn.Module) -> dict[str, Tensor]:
         >>> sorted(module_tensors(module))
         ['bias', 'seen', 'weight']
     """
-    return {**dict(module.named_buffers()), **module.state_dict()}
+    return {**dict(module.named_buffers()), **state_tensors(module)}
+
+
+def state_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """A module's `state_dict`, of tensors alone.
+
+    Raises:
+        EvidentiaError: if there is anything else in it, which files here do not hold: nothing in them can run code.
+    """
+    state = module.state_dict()
+    if others := [name for name, value in state.items() if not isinstance(value, Tensor)]:
+        raise EvidentiaError(
+            f"{type(module).__name__} keeps something that is no tensor in its state, {', '.join(others)}, and can be "
+            "neither saved nor resumed here; let get_extra_state give a tensor, such as the bytes of a JSON text"
+        )
+    return state
 
 
 def load_module_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -125,9 +140,15 @@ def digest(tensors: Iterable[Tensor]) -> str:
     found = hashlib.sha256()
     for tensor in tensors:
         found.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-        # The memory itself and no copy of it: data may fill most of what there is.
-        found.update(tensor.detach().cpu().contiguous().numpy().reshape(-1).data)
+        # The memory itself and no copy of it: data may fill most of what there is. As bytes: NumPy lacks bfloat16.
+        row = tensor.detach().cpu().contiguous().as_strided([tensor.numel()], [1])
+        found.update(row.view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+def module_digest(module: nn.Module) -> str:
+    """A hash of a module's weights, and of all else in its `state_dict`."""
+    return digest(state_tensors(module).values())
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

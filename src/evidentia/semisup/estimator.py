@@ -132,9 +132,9 @@ class SemiSupervisedClassifier:
         if self._loaded:
             raise EvidentiaError("a loaded classifier is there to predict; make a new one to train")
         check_places(self.settings)
-        data = training_data(labeled, unlabeled, validation, is_ood, options)
         # Training needs gradients, wherever it is called.
         with torch.inference_mode(False), torch.enable_grad():
+            data = training_data(labeled, unlabeled, validation, is_ood, options)
             self._train(data)
         return self
 
@@ -232,7 +232,8 @@ class SemiSupervisedClassifier:
         last = divided(network, data.x_labeled, self.robust)
         methods = {name: words(getattr(self, name)) for name in _METHODS}
         truth, standardise = self.robust.uses_truth, self.standardise
-        known_by = fingerprint(methods, settings, network, data, standardise=standardise, truth=truth)
+        path = settings.checkpoint
+        known_by = fingerprint(methods, settings, network, data, standardise=standardise, truth=truth) if path else {}
         pool = Pool(
             last=last,
             labeled=labeled,
@@ -244,7 +245,6 @@ class SemiSupervisedClassifier:
         )
         passes = Passes(last, norm, settings.passes or usual_order(norm))
         training = Training(passes, self.objective, self.robust, pool, settings)
-        path = settings.checkpoint
         if path is not None and path.exists():
             training.load(path, known_by)
         else:

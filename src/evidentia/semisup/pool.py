@@ -121,10 +121,13 @@ class SemiSupervisedData:
         }
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> SemiSupervisedData:
-        """The same data on another device, and its inputs of another dtype if one is given."""
+        """The same data on another device, and its inputs of another dtype if one is given, ready to be trained on."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved: dict[str, Any] = {
-            name: value.to(device, dtype if value.is_floating_point() else None)
+            # Autograd refuses tensors that were made in inference mode.
+            name: (value.clone() if value.is_inference() else value).to(
+                device, dtype if value.is_floating_point() else None
+            )
             for name, value in values.items()
             if isinstance(value, Tensor)
         }

@@ -104,7 +104,9 @@ class SavedClassifier:
                 built_as, form.network_shape, content["num_classes"], settings.norm or "batch"
             ).eval()
             state = part_of(tensors, "network")
-            trained.to(next((each.dtype for each in state.values() if each.is_floating_point()), None))
+            for name, tensor in (*trained.named_parameters(), *trained.named_buffers()):
+                if name in state:
+                    tensor.data = tensor.data.to(state[name].dtype)
             load_module_tensors(trained, state)
             return cls(
                 network=trained,

@@ -20,6 +20,8 @@ KEPT_FROM = 0.5
 VISITS = 5
 # How often the likeliest sample may be expected in a batch for samples to be drawn at most once each.
 _SELDOM = 0.5
+# Beyond so many rows `torch.multinomial` draws none.
+_MULTINOMIAL = 2**24
 
 
 class SampleWeights:
@@ -233,10 +235,18 @@ def drawn_rows(chances: Tensor, count: int) -> Tensor:
         [0, 2, 2]
     """
     if count * float(chances.max()) <= _SELDOM:
-        return torch.multinomial(chances, count)
+        if len(chances) <= _MULTINOMIAL:
+            return torch.multinomial(chances, count)
+        # Of so many, one is hardly drawn twice.
+        return _rows_at(torch.rand(count, device=chances.device), chances)
     order = torch.randperm(len(chances), device=chances.device)
-    sums = chances[order].cumsum(0)
     points = (torch.arange(count, device=chances.device) + torch.rand((), device=chances.device)) / count
-    # Rounding may leave the last sum below the last point, and a row without a chance is never to be drawn.
+    return order[_rows_at(points, chances[order])]
+
+
+def _rows_at(points: Tensor, chances: Tensor) -> Tensor:
+    """The rows at points between 0 and 1 through the sums of their probabilities."""
+    sums = chances.cumsum(0)
     places = torch.searchsorted(sums, points.to(sums) * sums[-1], right=True)
-    return order[places.clamp(max=int((chances[order] > 0).nonzero().max()))]
+    # Rounding may leave the last sum below the last point, and a row without a chance is never to be drawn.
+    return places.clamp(max=int((chances > 0).nonzero().max()))

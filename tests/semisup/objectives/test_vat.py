@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from evidentia import EvidentiaError
 from evidentia.semisup import AUGMENTATIONS, MLP, Consistency, LeNet
 from evidentia.semisup.objectives import VAT
 
@@ -85,3 +86,27 @@ def test_epsilon_0_changes_nothing():
     consistency = objective.prepare(net, x, NONE)
     assert torch.equal(consistency.inputs, x)
     torch.testing.assert_close(objective.per_sample(net(x), consistency), torch.zeros(8), atol=1e-6, rtol=0)
+
+
+class Frozen(nn.Module):
+    """A body that lets no gradient through."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            hidden = self.body(x).relu()
+        return self.head(hidden)
+
+
+class ByNumber(nn.Embedding):
+    def forward(self, x):
+        return super().forward(x.long()).mean(1)
+
+
+@pytest.mark.parametrize("net", [Frozen(), ByNumber(5, 3)], ids=["no_grad", "whole numbers"])
+def test_a_network_without_a_gradient_in_its_inputs_is_told(net):
+    with pytest.raises(EvidentiaError, match=r"VAT needs the gradient of the logits in the inputs.*requires_grad_"):
+        VAT().prepare(net, torch.rand(8, 4), NONE)

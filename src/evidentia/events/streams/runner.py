@@ -16,7 +16,7 @@ from evidentia.events.streams.detections import Fired
 from evidentia.events.streams.memory import Memory
 from evidentia.events.streams.pipeline import Engine, Pipeline
 from evidentia.events.streams.triggers import Trigger
-from evidentia.learning.checkpoint import digest
+from evidentia.learning.checkpoint import module_digest
 
 LEVELS = ("alarm", "warning")
 TRIGGER_PARTS = ("recent", "on", "last")
@@ -50,7 +50,7 @@ class Runner:
             "labels": self.labels,
             "inputs": self.inputs.model_dump(mode="json"),
             "evidence": [self.pipeline.loss, self.pipeline.activation],
-            "network": digest(self.pipeline.network.state_dict().values()),
+            "network": module_digest(self.pipeline.network),
         }
         heads = [head.describe() for head in self.pipeline.heads]
         with_one, with_all = (

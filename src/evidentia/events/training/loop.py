@@ -19,7 +19,7 @@ from evidentia.events.evidence import Activation, Loss, segment_loss
 from evidentia.events.networks.network import EventNetwork
 from evidentia.events.training.augmentation import Batch
 from evidentia.events.training.onsets import onset_weights
-from evidentia.learning.checkpoint import Checkpoint, digest
+from evidentia.learning.checkpoint import Checkpoint, digest, module_digest
 from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.seeding import seeded
 
@@ -124,7 +124,7 @@ def train(
         "examples": examples.digest(),
         "validation": None if validation is None else validation.digest(),
         "augment": repr(augment),
-        "network": f"{type(network).__name__} {digest(network.state_dict().values())}",
+        "network": f"{type(network).__name__} {module_digest(network)}",
         **({} if network.unit is None else {"unit": network.unit.tolist()}),
         **(description or {}),
     }

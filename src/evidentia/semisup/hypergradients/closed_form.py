@@ -156,14 +156,17 @@ class _InnerLoss:
 
     def slopes(self, parameters: Tensor) -> Tensor:
         """The derivative of every unlabeled sample's cost in its logits, shape `(B, K)`."""
+        return self._logits_and_slopes(parameters, create_graph=False)[1]
+
+    def _logits_and_slopes(self, parameters: Tensor, create_graph: bool) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
             logits = (self.unlabeled @ parameters.T).detach().requires_grad_()
             costs = self._costs(logits)
             if not costs.requires_grad:
                 # Of an objective whose targets and costs are fixed: there is nothing to learn from it.
-                return torch.zeros_like(logits)
-            (slopes,) = torch.autograd.grad(costs.sum(), logits)
-        return slopes
+                return logits, torch.zeros_like(logits, requires_grad=False)
+            (slopes,) = torch.autograd.grad(costs.sum(), logits, create_graph=create_graph)
+        return logits, slopes
 
     def gradient(self, parameters: Tensor, slopes: Tensor) -> Tensor:
         """The gradient of the training loss, given the `slopes` there."""
@@ -173,9 +176,7 @@ class _InnerLoss:
     def curvature(self, parameters: Tensor) -> tuple[Tensor, Callable[[Sequence[Tensor]], Sequence[Tensor]]]:
         """The `slopes`, and a function that multiplies by the Hessian of the training loss."""
         probs = (self.labeled @ parameters.T).softmax(-1)
-        with torch.enable_grad():
-            logits = (self.unlabeled @ parameters.T).detach().requires_grad_()
-            (slopes,) = torch.autograd.grad(self._costs(logits).sum(), logits, create_graph=True)
+        logits, slopes = self._logits_and_slopes(parameters, create_graph=True)
 
         def product(vector: Sequence[Tensor]) -> list[Tensor]:
             pulled = probs * (self.labeled @ vector[0].T)

@@ -47,7 +47,14 @@ def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:
     # PyTorch copies lazy parameters, but not lazy buffers, which hold nothing yet.
     lazy = [buffer for buffer in network.buffers() if is_lazy(buffer)]
     make: Any = UninitializedBuffer  # which takes more arguments than type checkers are told
-    copied = copy.deepcopy(network, {id(each): make(device=each.device, dtype=each.dtype) for each in lazy})
+    try:
+        copied = copy.deepcopy(network, {id(each): make(device=each.device, dtype=each.dtype) for each in lazy})
+    except RuntimeError as error:
+        raise EvidentiaError(
+            f"the network cannot be copied to be trained ({error}). It may keep a result with its gradient: call it "
+            "once more under torch.no_grad() before training; torch.nn.utils.weight_norm does so, "
+            "torch.nn.utils.parametrizations.weight_norm does not"
+        ) from error
     if lazy or any(is_lazy(parameter) for parameter in copied.parameters()):
         first_output(copied, torch.zeros(2, *sample_shape, device=device_of(copied), dtype=dtype_of(copied)))
     frozen = [layer for layer in copied.modules() if not layer.training] if copied.training else []

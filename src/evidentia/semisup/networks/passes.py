@@ -109,10 +109,11 @@ def check_norm(robust: Robust, norm: Norm, network: nn.Module | None = None) -> 
         return
     told = f"{type(robust).__name__}({setting}) weighs samples in the statistics of batch norm"
     norms = [] if network is None else [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+    norms = [layer for layer in norms if layer.training or layer.running_mean is None]
     if norm == "none" or (network is not None and not norms):
         raise EvidentiaError(
-            f"{told}, and with norm={norm!r} this network has none, so that it would do nothing; take norm='weighted' "
-            f"and a network with batch norm, or leave {setting} out"
+            f"{told}, and with norm={norm!r} this network has none, or frozen ones alone, so that it would do nothing; "
+            f"take norm='weighted' and a network with batch norm to train, or leave {setting} out"
         )
     if (network is None and norm != "weighted") or any(not isinstance(layer, WEIGHTED) for layer in norms):
         raise EvidentiaError(f"{told}, which norm={norm!r} does not; take norm='weighted', or leave {setting} out")

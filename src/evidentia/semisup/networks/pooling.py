@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia.learning.weighted_normalisation import transforming
+
 
 class HalvingMaxPool(nn.Module):
     """`nn.MaxPool2d(2)`, `(..., H, W)` to `(..., H // 2, W // 2)`, faster on a CPU (`benchmarks/semisup.py`).
@@ -27,7 +29,7 @@ class HalvingMaxPool(nn.Module):
             return F.max_pool2d(x, 2)
         height, width = (2 * (side // 2) for side in x.shape[-2:])
         x = x[..., :height, :width]
-        if not (x.requires_grad and torch.is_grad_enabled()):
+        if not (x.requires_grad and torch.is_grad_enabled()) or transforming(x):
             return torch.maximum(*_columns(torch.maximum(*_rows(x))))
         largest: Tensor = _Halved.apply(x)[0]  # type: ignore[no-untyped-call]
         return largest
@@ -35,8 +37,6 @@ class HalvingMaxPool(nn.Module):
 
 class _Halved(torch.autograd.Function):
     """The largest of four, and which they are: in the lower row of two, in the right column of two."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.objectives.base import (
@@ -86,8 +87,7 @@ class VAT(Objective):
             with torch.enable_grad(), frozen_statistics(network):
                 trial = (x + step * found).requires_grad_()
                 divergence = kl_divergence(network(trial.clone()), targets).sum()
-                # Only of the inputs: the parameters' gradients stay as they are.
-                (gradient,) = torch.autograd.grad(divergence, trial)
+                gradient = _gradient(divergence, trial)
             # Where nothing changes the output, one direction is as good as another.
             flat = gradient.flatten(1).abs().amax(1) == 0
             found = torch.where(_spread(flat, x), found, _unit(gradient))
@@ -96,6 +96,18 @@ class VAT(Objective):
     def per_sample(self, logits: Tensor, consistency: Consistency) -> Tensor:
         """The divergence from what the network said without the perturbation."""
         return consistency.counts * kl_divergence(logits, targets_for(logits, consistency))
+
+
+def _gradient(divergence: Tensor, x: Tensor) -> Tensor:
+    """Only of the inputs: the parameters' gradients stay as they are."""
+    found = torch.autograd.grad(divergence, x, allow_unused=True)[0] if divergence.requires_grad else None
+    if found is None:
+        raise EvidentiaError(
+            "VAT needs the gradient of the logits in the inputs, and this network lets none through: it computes under "
+            "torch.no_grad(), or takes its inputs for whole numbers. Freeze a body by body.requires_grad_(False) "
+            "instead, or take another objective"
+        )
+    return found
 
 
 def _spread(values: Tensor, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from evidentia.learning.checkpoint import digest
+from evidentia.learning.checkpoint import digest, module_digest
 from evidentia.semisup.networks.own_network import frozen_layers
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.training.loop import SemiSupervisedTraining
@@ -43,7 +43,7 @@ def fingerprint(
         **methods,
         **settings.model_dump(mode="json", exclude=_UNIMPORTANT),
         "data": digest(tensors),
-        "network": f"{words(network)} {digest(network.state_dict().values())}",
+        "network": f"{words(network)} {module_digest(network)}",
         # Only if it is so: runs from before there was a choice are to go on.
         **({"standardise": True} if standardise else {}),
         **({"frozen": frozen} if frozen else {}),

@@ -16,9 +16,12 @@ from evidentia.semisup.uncertainty import Progress
 
 
 def check_places(settings: SemiSupervisedTraining) -> None:
-    """Require that what a run is to write can be written where it is to stand."""
+    """Require that what a run is to write can be written where it is to stand, each in a place of its own."""
+    checkpoint, log = settings.checkpoint, settings.log
+    if checkpoint is not None and log is not None and checkpoint.resolve() == log.resolve():
+        raise EvidentiaError(f"checkpoint and log are the same file, {log}; give each its own")
     events = None if settings.tensorboard is None else settings.tensorboard / "events"
-    for path in (settings.checkpoint, settings.log, events):
+    for path in (checkpoint, log, events):
         if path is not None:
             check_writable(path)
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
-from evidentia.learning.checkpoint import digest
+from evidentia.learning.checkpoint import digest, module_digest
 
 UNCOUNTED: Mapping[str, bool] = {"uncounted": True}
 """Metadata of a field that changes nothing of what is learnt, such as one that is told of progress."""
@@ -92,7 +92,7 @@ def code_of(part: object, seen: frozenset[int] = frozenset()) -> Iterator[object
     elif isinstance(part, type):
         yield from _class_code(part, seen)
     elif isinstance(part, nn.Module):
-        yield digest(part.state_dict().values())
+        yield module_digest(part)
         yield from module_code(part, seen)
     elif is_ours(type(part)):
         held = counted(part) if is_dataclass(part) else getattr(part, "__dict__", {})
