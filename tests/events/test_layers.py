@@ -33,6 +33,18 @@ def test_running_norm_forgets_where_a_stream_began():
     torch.testing.assert_close(drifted[:, 500:], layer(x, flow_for(layer, 1))[:, 500:], atol=1e-5, rtol=1e-5)
 
 
+def test_running_norm_outlives_a_number_whose_square_is_infinite():
+    layer, x = RunningNorm(1, horizon=5.0), torch.randn(1, 600, 1)
+    huge = x.clone()
+    huge[0, 40] = 1e20
+    flow = Flow(torch.zeros(1, dtype=torch.int64), {"layer": torch.zeros(1, *layer.cache_shape())})
+    layer.name = "layer"
+    found, expected = layer(huge, flow), layer(x, flow)
+    assert torch.equal(found[:, :40], expected[:, :40])
+    assert bool(found.isfinite().all())
+    torch.testing.assert_close(found[:, -1], expected[:, -1], atol=1e-3, rtol=1e-3)
+
+
 def test_attention_is_a_softmax_over_the_allowed_past():
     torch.manual_seed(3)
     layer = CausalAttention(width=6, heads=2, context=3).double()

@@ -86,6 +86,33 @@ def test_the_mean_of_training_stands_for_numbers_that_have_not_come_yet(segment:
     assert same(pushed(det.stream(), 6.0, samples), pushed(det.stream(), MEAN.expand(60 % segment, 4), samples))
 
 
+@pytest.mark.parametrize("sentinel", [9.9e37, 3.4e38, -1e20, 1e16])
+@pytest.mark.parametrize("normalisation", ["fixed", "running"])
+def test_numbers_that_stand_for_none_are_missing(sentinel: float, normalisation: Any) -> None:
+    torch.manual_seed(3)
+    net = make_network("temporal", 4, 3, normalisation=normalisation).eval()
+    inputs = SeriesInputs(rate=10.0, channels=4)
+    det = EventDetector.assemble(net, ["a", "b", "c"], inputs, make_head("wbc"), OnsetWarning(window=2))
+    marked, holes = series(), series()
+    marked[20:23, 2], holes[20:23, 2] = sentinel, torch.nan
+    stream = det.stream()
+    assert same(pushed(stream, marked), pushed(det.stream(), holes))
+    assert stream.invalid == 3
+    alpha, beta, _ = det.beta([Clip(marked, 10.0)])
+    expected = det.beta([Clip(holes, 10.0)])
+    assert torch.equal(alpha, expected.alpha)
+    assert torch.equal(beta, expected.beta)
+
+
+def test_training_leaves_numbers_that_stand_for_none_out() -> None:
+    clips = [Clip(series(400), 10.0, [("a", 5.0, 9.0)]) for _ in range(2)]
+    marked = clips[0].samples.clone()
+    marked[100, 1] = 9.9e37
+    clips[0] = Clip(marked, 10.0, clips[0].events)
+    det = EventDetector("temporal", preset=None, epochs=1, progress=False).fit(clips, clips)
+    assert torch.allclose(det.network_.usual_frame(), MEAN, atol=0.2)
+
+
 def test_the_mean_is_that_of_the_clips_trained_on() -> None:
     clips = [Clip(series(400) + k, 10.0, [("a", 5.0, 9.0)]) for k in range(4)]
     det = EventDetector("temporal", preset=None, epochs=1, progress=False).fit(clips, clips)

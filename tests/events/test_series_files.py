@@ -189,3 +189,27 @@ def test_events_that_belong_to_no_series_are_refused(tmp_path):
             load_series(given)
     (tmp_path / "A.events.csv").rename(tmp_path / "a.events.csv")
     assert len(load_series(tmp_path)[0].events) == 1
+
+
+def test_events_are_on_a_clock_that_begins_below_0(tmp_path):
+    series = write(tmp_path / "a.csv", [f"{-5 + n / 10:.1f}" for n in range(60)])
+    (tmp_path / "a.events.csv").write_text("label,onset,offset\nx,-3,-2\ny,-6,-4.5\n")
+    (clip,) = load_series(series)
+    assert [(event.label, event.onset, event.offset) for event in clip.events] == [("y", 0.0, 0.5), ("x", 2.0, 3.0)]
+    assert read_series(series, [Event("x", -3, -2)]).events[0] == Event("x", 2.0, 3.0)
+    with pytest.raises(ev.EvidentiaError, match=r"before the first sample, which is at -5 s"):
+        read_series(series, [Event("x", -8, -7)])
+    (tmp_path / "a.events.csv").write_text("label,onset,offset\nx,-2,-3\n")
+    with pytest.raises(FileFormatError, match=r"from -2 s to -3 s; it must end after it begins$"):
+        load_series(series)
+
+
+def test_empty_lines_before_the_names_are_passed_over(tmp_path):
+    (tmp_path / "a.csv").write_text("\n  \ntime;flow\n0,0;1,5\n0,1;2,5\n0,2;x\n")
+    with pytest.raises(FileFormatError, match="line 6 of"):
+        read_series(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("\n  \ntime;flow\n0,0;1,5\n0,1;2,5\n")
+    (tmp_path / "a.events.csv").write_text("\n\nlabel;onset;offset\nx;0,0;0,1\n")
+    (clip,) = load_series(tmp_path / "a.csv")
+    assert (clip.samples.flatten().tolist(), clip.rate) == ([1.5, 2.5], 10)
+    assert clip.events == (Event("x", 0.0, 0.1),)

@@ -188,7 +188,7 @@ def check_names(labels: Iterable[str]) -> None:
         )
 
 
-def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
+def as_event(given: Any, name: str, duration: float = math.inf, earliest: float = 0.0) -> Event:
     """An event from a label, an onset and an offset, cut at the end of its clip; `name` is for messages."""
     try:
         label, onset, offset = given
@@ -200,9 +200,10 @@ def as_event(given: Any, name: str, duration: float = math.inf) -> Event:
     if not isinstance(label, str) or not label:
         raise EvidentiaError(f"{name}: the label of an event must be a text that is not empty, got {label!r}")
     check_names([label])
-    if not 0 <= onset < offset < math.inf or onset >= duration or offset > duration + OVERHANG:
+    if not earliest <= onset < offset < math.inf or onset >= duration or offset > duration + OVERHANG:
         raise EvidentiaError(
-            f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins, at 0 s or "
-            "later" + (f", and lie within the clip, which lasts {duration:g} s" if duration < math.inf else "")
+            f"{name}: {label!r} lasts from {onset:g} s to {offset:g} s; an event must end after it begins"
+            + (f", at {earliest:g} s or later" if earliest > -math.inf else "")
+            + (f", and lie within the clip, which lasts {duration:g} s" if duration < math.inf else "")
         )
     return Event(label, onset, min(offset, duration))

@@ -211,14 +211,15 @@ class Ontology:
         return [child for child in self.children_of.get(ids[0], ()) if child in self.names]
 
 
-def parse_times(onset: str, offset: str, where: str, decimal: str = ".") -> tuple[float, float]:
+def parse_times(onset: str, offset: str, where: str, decimal: str = ".", earliest: float = 0.0) -> tuple[float, float]:
     """Onset and offset in seconds."""
     try:
         begin, end = cell_number(onset, decimal), cell_number(offset, decimal)
     except ValueError as error:
         raise FileFormatError(f"{where} must give onset and offset in seconds, got {onset!r} and {offset!r}") from error
-    if not 0 <= begin < end < math.inf:
-        raise FileFormatError(f"{where} has an event from {begin:g} s to {end:g} s; it must end after it begins")
+    if not earliest <= begin < end < math.inf:
+        bound = "" if earliest == -math.inf else f", at {earliest:g} s or later"
+        raise FileFormatError(f"{where} has an event from {begin:g} s to {end:g} s; it must end after it begins{bound}")
     return begin, end
 
 

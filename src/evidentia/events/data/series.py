@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -166,7 +167,7 @@ def _check_all_belong(files: Sequence[Path], given: Path) -> None:
 
 def _on_clock(event: Event, begin: float, clock: str) -> Event:
     """An event by a clock that shows `begin` at the first sample, in seconds from that."""
-    label, onset, offset = as_event(event, clock)
+    label, onset, offset = as_event(event, clock, earliest=-math.inf)
     if offset <= begin:
         raise EvidentiaError(
             f"{clock}: {label!r} lasts from {onset:.12g} s to {offset:.12g} s, before the first sample, which is at "
@@ -189,6 +190,8 @@ def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
     for line, row in rows:
         if len(row) != len(names) or not row[label]:
             raise FileFormatError(f"line {line} of {path} must have a label, an onset and an offset, got {row}")
-        times = parse_times(row[onset], row[offset], f"line {line} of {path}", decimal_of(delimiter))
+        # Where the clock of the samples begins is not known here; it may be below 0.
+        where = f"line {line} of {path}"
+        times = parse_times(row[onset], row[offset], where, decimal_of(delimiter), earliest=-math.inf)
         events.append(Event(row[label], *times))
     return tuple(events)

@@ -79,8 +79,10 @@ def read_numbers(path: Path) -> tuple[list[str], Numbers, list[int]]:
 
     Empty cells, NA, NaN and infinite numbers are missing: NaN. Empty lines are passed over.
     """
-    text = read_text(path)
-    header, _, body = text.partition("\n")
+    header, body, before = "", read_text(path), 0
+    while body and not header.strip():
+        header, _, body = body.partition("\n")
+        before += 1
     delimiter = find_delimiter(header)
     names = split_line(header, delimiter)
     if not body.strip():
@@ -92,7 +94,7 @@ def read_numbers(path: Path) -> tuple[list[str], Numbers, list[int]]:
     rows, lines = [], []
     # Python takes 1_0 for a number, which a table does not.
     plain = "_" not in body
-    for line, cells in split_rows(body, path, delimiter, before=1):
+    for line, cells in split_rows(body, path, delimiter, before):
         if len(cells) != len(names):
             raise FileFormatError(
                 f"line {line} of {path} has {len(cells)} cells, but the first line names {len(names)} columns"

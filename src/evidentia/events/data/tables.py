@@ -30,13 +30,15 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def first_line(path: str | os.PathLike[str]) -> str:
-    """The first line of a text file, without reading the others."""
+    """The first line of a text file that is not empty, without reading those after it."""
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     try:
         with file.open(encoding="utf-8-sig") as source:
-            return source.readline(_LARGEST)
+            while (line := source.readline(_LARGEST)) and not line.strip():
+                pass
+            return line
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{file} is not a text file in UTF-8 ({error})") from error
 

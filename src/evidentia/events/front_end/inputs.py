@@ -23,7 +23,7 @@ from evidentia.events.clips import Clip
 from evidentia.events.front_end.chunks import Cleaned, Samples, series_samples, sound_samples
 from evidentia.events.front_end.live_log_mel import live_log_mel
 from evidentia.events.front_end.log_mel import LogMel
-from evidentia.events.front_end.missing import hold_last
+from evidentia.events.front_end.missing import LARGEST, hold_last
 from evidentia.events.state import Arrays
 
 NEAR_RATE = 0.01
@@ -175,7 +175,7 @@ class SoundInputs(Inputs):
         if not math.isclose(clip.rate, self.rate, rel_tol=1e-6):
             raise EvidentiaError(
                 f"{clip.name} has {clip.rate:g} samples a second and the detector takes {self.rate:g}; resample it "
-                "first (read_audio(path, rate=...) does for files)"
+                "first, as read_audio does with sound files"
             )
         if clip.channels > 1:
             raise EvidentiaError(
@@ -219,8 +219,8 @@ class SoundInputs(Inputs):
 class SeriesInputs(Inputs):
     """A multivariate series, each sample a frame.
 
-    NaN and infinite numbers are replaced by the channel's last good one, or by its mean in training if there was none
-    yet.
+    NaN, infinite numbers and those beyond 1e15, which stand for none, are replaced by the channel's last good one, or
+    by its mean in training if there was none yet.
 
     Example:
         >>> inputs = SeriesInputs(rate=10, channels=3)
@@ -274,11 +274,11 @@ class SeriesInputs(Inputs):
 
     def clean(self, block: Samples, memory: Arrays) -> Cleaned:
         """Numbers that are none hold the channel's last good value."""
-        finite = np.isfinite(block)
-        if np.count_nonzero(finite) == finite.size:
+        good = np.abs(block) <= LARGEST
+        if np.count_nonzero(good) == good.size:
             return Cleaned(block, None, None)
         held = hold_last(torch.from_numpy(block), torch.from_numpy(memory["last"]))
-        return Cleaned(held.numpy(), (~finite).sum((1, 2)), None)
+        return Cleaned(held.numpy(), (~good).sum((1, 2)), None)
 
     def advance(self, block: Samples, memory: Arrays) -> tuple[Samples, Arrays]:
         """The samples are the frames."""

@@ -1,4 +1,8 @@
-"""Numbers of a series that did not come: the channel's last good one stands for them, at first its mean in training."""
+"""Numbers of a series that did not come: the channel's last good one stands for them, at first its mean in training.
+
+What instruments and file formats write in their place counts as missing with NaN and infinity: 9.9e37 for an overload,
+the largest float, 1e20 and their like. In a network they would become infinite, and then NaN for good.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,12 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.clips import Clip
 
+# Beyond this nothing is measured.
+LARGEST = 1e15
+
 
 def hold_last(block: Tensor, last: Tensor) -> Tensor:
-    """Samples in which NaN and infinite numbers hold the channel's last good value.
+    """Samples in which missing numbers hold the channel's last good value.
 
     Args:
         block: shape `(B, n, channels)`.
@@ -24,10 +31,10 @@ def hold_last(block: Tensor, last: Tensor) -> Tensor:
         >>> hold_last(torch.tensor([[[torch.nan], [3.0], [torch.nan]]]), torch.tensor([[1.0]])).flatten()
         tensor([1., 3., 3.])
     """
-    finite = block.isfinite()
-    known = torch.cat([last.unsqueeze(1), torch.where(finite, block, 0)], dim=1)
+    good = _good(block)
+    known = torch.cat([last.unsqueeze(1), torch.where(good, block, 0)], dim=1)
     steps = torch.arange(1, known.shape[1]).view(1, -1, 1)
-    latest = torch.where(finite, steps, 0).cummax(1).values
+    latest = torch.where(good, steps, 0).cummax(1).values
     return known.gather(1, latest)
 
 
@@ -35,7 +42,7 @@ def completed(clips: Sequence[Clip], usual: Callable[[], Tensor]) -> list[Clip]:
     """The clips without missing numbers, filled as a stream of them fills them; those that miss none as they are.
 
     Args:
-        clips: sound, or series in which numbers may be missing (NaN).
+        clips: sound, or series in which numbers may be missing.
         usual: gives what stands for numbers that are missing at the beginning of a clip, shape `(channels,)`: the means
             of training. It is asked only where a number is missing.
 
@@ -47,7 +54,7 @@ def completed(clips: Sequence[Clip], usual: Callable[[], Tensor]) -> list[Clip]:
                 [6., 3.]])
     """
     # Only a series of shape `(n, channels)` can miss numbers, so that sound is not looked through.
-    lacking = {n for n, clip in enumerate(clips) if clip.samples.ndim == 2 and bool(clip.samples.isnan().any())}
+    lacking = {n for n, clip in enumerate(clips) if clip.samples.ndim == 2 and not bool(_good(clip.samples).all())}
     if not lacking:
         return list(clips)
     first = usual().unsqueeze(0)
@@ -59,7 +66,8 @@ def completed(clips: Sequence[Clip], usual: Callable[[], Tensor]) -> list[Clip]:
 
 def usual_numbers(clips: Sequence[Clip]) -> Tensor:
     """The mean of each channel over all clips, shape `(channels,)`; every channel must have a number somewhere."""
-    means = torch.cat([clip.samples.reshape(len(clip.samples), -1) for clip in clips]).nanmean(0)
+    numbers = torch.cat([clip.samples.reshape(len(clip.samples), -1) for clip in clips])
+    means = torch.where(_good(numbers), numbers, torch.nan).nanmean(0)
     if bool(means.isnan().any()):
         names = clips[0].columns or tuple(map(str, range(len(means))))
         silent = [name for name, mean in zip(names, means.tolist(), strict=True) if math.isnan(mean)]
@@ -67,3 +75,8 @@ def usual_numbers(clips: Sequence[Clip]) -> Tensor:
             f"no clip has a number in channel {', '.join(silent)}, so that nothing can be learned of it; leave it out"
         )
     return means
+
+
+def _good(numbers: Tensor) -> Tensor:
+    # NaN is not at most anything.
+    return numbers.abs() <= LARGEST

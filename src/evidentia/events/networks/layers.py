@@ -20,6 +20,8 @@ from evidentia.events.networks.gru import run_gru
 
 # Frames whose running means are found by one matrix product.
 _BLOCK = 256
+# Of a standardised number, in running means.
+_LARGEST = 1e6
 
 
 @dataclass
@@ -250,7 +252,9 @@ class RunningNorm(CausalLayer):
         moments = self._past(flow)
         parts = []
         for block in x.split(_BLOCK, dim=1):
-            news = torch.stack([block, block.square() - 1], dim=1)
+            # An infinite square would be in the means for good, and by 0 times it in those of earlier frames, too.
+            counted = block.clamp(-_LARGEST, _LARGEST)
+            news = torch.stack([counted, counted.square() - 1], dim=1)
             steps = torch.arange(block.shape[1], device=x.device, dtype=x.dtype)
             age = steps[:, None] - steps
             weight = torch.where(age >= 0, (1 - self.decay) * self.decay ** age.clamp(min=0), 0)
