@@ -13,6 +13,7 @@ from torch import Tensor
 
 from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.memory import keep_freed_memory
 from evidentia._support.progress import progress_bar
 from evidentia._support.settings import Settings
 from evidentia.graphs.batches import LARGE_GRAPH, USUAL_BATCH, Batch, Neighbourhoods, WholeGraph
@@ -98,6 +99,7 @@ def train_network(
         fingerprint: what a checkpoint must have been made with to be taken up.
         watch: whether to measure the validation loss where it decides nothing, which is to say without patience.
     """
+    keep_freed_memory()
     network.start_training(data.y[data.train_mask])
     optimizer = _optimizer(network, settings)
     state = Checkpoint(network, optimizer)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.memory import keep_freed_memory
 from evidentia._support.progress import progress_bar
 from evidentia.learning.checkpoint import Checkpoint
 from evidentia.learning.data import as_dataset, device_of, in_order
@@ -46,6 +47,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
     for part in (dataset, validation):
         if isinstance(part, TensorDataset):
             model.check_labels(part.tensors[1])
+    keep_freed_memory()
     device = device_of(model)
     with seeded(settings.seed, -1, device):
         _size_head(model, dataset, device)

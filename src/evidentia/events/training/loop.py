@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
+from evidentia._support.memory import keep_freed_memory
 from evidentia._support.progress import progress_bar
 from evidentia.evaluation import EventTruth
 from evidentia.events.evidence import Activation, Loss, segment_loss
@@ -25,8 +26,6 @@ from evidentia.learning.seeding import seeded
 
 # Beyond this length gradients are cut: a GRU now and then has a very steep moment.
 _STEEPEST = 5.0
-# Just below the size, 32 MiB, up to which glibc learns from blocks that are freed.
-_LARGE_BLOCK = 31 << 20
 
 
 class EventTraining(EpochSettings):
@@ -130,9 +129,7 @@ def train(
     }
     if settings.checkpoint is not None and settings.checkpoint.exists():
         state.load(settings.checkpoint, fingerprint)
-    # Once a block so large was freed, glibc keeps what a step frees for the next, instead of giving it back to the
-    # system each time and taking it again: a tenth of the time.
-    torch.empty(_LARGE_BLOCK, dtype=torch.uint8)
+    keep_freed_memory()
     try:
         with progress_bar("training", settings.epochs, done=state.epoch, shown=settings.progress) as advance:
             while state.epoch < settings.epochs and not state.out_of_patience(settings.patience):

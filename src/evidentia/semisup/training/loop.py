@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia._support.memory import keep_freed_memory
 from evidentia._support.settings import Settings
 from evidentia.learning.annealing import scheduled_rate
 from evidentia.learning.checkpoint import (
@@ -138,6 +139,7 @@ class Training:
         self.average = None if settings.average is None else WeightAverage(network, settings.average)
         self.unlabeled_batch = unlabeled_size(settings.unlabeled_batch, len(self.pool.unlabeled))
         self.pool.batch_size = pass_size(settings.labeled_batch + self.unlabeled_batch)
+        keep_freed_memory()
         self.objective.start(network)
         with seeded(settings.seed, -1, self.device):
             self.robust.attach(self.pool)
