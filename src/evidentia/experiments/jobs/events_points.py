@@ -37,6 +37,8 @@ class Point(NamedTuple):
     """Whether the validation clips allow what was asked for; if not, it is as near to it as they do."""
     max_uncertainty: float = math.inf
     """The limit of a filter; infinite if it drops nothing, or the method is none."""
+    false_alarms_per_minute: float = math.nan
+    """Every alarm for nothing that streams of the validation clips give, as `calibrate` counts them."""
 
 
 def chosen_point(
@@ -64,8 +66,9 @@ def chosen_point(
         found.append(calibrate(head, alpha, beta, seen.truth, per_class=False, **options))
     # The first of equals: no limit, where one does not help.
     best = max(range(len(limits)), key=lambda n: _worth(found[n], target))
-    test = _scores(found[best].head, method, outputs["test"], limits[best])
-    return Point(found[best].head, found[best].scores, test, found[best].met, limits[best])
+    chosen = found[best]
+    test = _scores(chosen.head, method, outputs["test"], limits[best])
+    return Point(chosen.head, chosen.scores, test, chosen.met, limits[best], chosen.false_alarms_per_minute)
 
 
 def own_point(method: Method, outputs: Mapping[str, Outputs], fixed: Mapping[str, Any]) -> Point:

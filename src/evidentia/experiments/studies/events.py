@@ -56,7 +56,11 @@ DELAY = Study(
         "limit": {f"{limit:.2f} s": {"delay_limit": limit} for limit in (0.25, 0.3, 0.35, 0.4)},
         "method": [BASELINE, "mtenn-wbc", "early", "crnn-pretrained", "early-pretrained"],
     },
-    metrics=[f"at_delay.{name}" for name in ("macro_f1", "gain", "delay", *_FALSE_ALARMS, "common_ratio")],
+    metrics=[
+        f"{point}.{name}"
+        for point in ("at_delay", "at_half_alarms")
+        for name in ("macro_f1", "gain", "delay", "met", *_FALSE_ALARMS, "common_ratio")
+    ],
     compare=Comparison(axis="method", against=BASELINE, metrics=["at_delay.macro_f1"]),
     presets={
         "quick": Preset(seeds=2, keep={"data": ["domestic"], "method": [BASELINE, "early"]}, fixed=_QUICK),
