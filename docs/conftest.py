@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from evidentia.events import HEADS
 from evidentia.learning import LOSSES, METHODS
 from evidentia.opinions import MEASURES, OPERATORS
 from evidentia.semisup import OBJECTIVES, ROBUST, UNCERTAINTIES
 
-REGISTRIES = (LOSSES, MEASURES, METHODS, OBJECTIVES, OPERATORS, ROBUST, UNCERTAINTIES)
+REGISTRIES = (HEADS, LOSSES, MEASURES, METHODS, OBJECTIVES, OPERATORS, ROBUST, UNCERTAINTIES)
 
-# The suite runs in two processes on two cores: more threads would only fight over them.
+# The suite runs in parallel processes: more threads would only fight over the cores.
 torch.set_num_threads(1)
 
 

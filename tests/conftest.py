@@ -14,7 +14,7 @@ settings.register_profile("dev", max_examples=50, deadline=None, suppress_health
 settings.register_profile("ci", parent=settings.get_profile("dev"), max_examples=100, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-# The suite runs in two processes on two cores: more threads would only fight over them.
+# The suite runs in parallel processes: more threads would only fight over the cores.
 torch.set_num_threads(1)
 
 

@@ -32,6 +32,7 @@ from evidentia.events.fusion import (
     OnsetWarning,
     PhaseI,
     Seed,
+    WindowedHead,
     beta_from_probability,
     make_head,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "TemporalNetwork",
     "Trigger",
     "Tuning",
+    "WindowedHead",
     "audio_blocks",
     "ava_clips",
     "beta_from_probability",

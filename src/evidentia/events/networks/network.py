@@ -29,10 +29,10 @@ NETWORKS: Registry[Callable[..., EventNetwork]] = Registry("event network")
 class EventNetwork(nn.Module, ABC):
     """A network over frames that gives, for every segment and class, two numbers: for the event and against it.
 
-    They are not evidence yet: an activation of `evidentia.learning` makes them so (spec: exp). A segment is a fixed
-    number of frames; its outputs depend on these and on earlier frames only, in evaluation mode, unless `streaming` is
-    false. Inputs are standardised by the mean and variance of the training data, which batch norm gathers in training
-    and holds fixed in evaluation ("fixed"), and on top by running ones of the stream's own past ("running").
+    They are not evidence yet: an activation of `evidentia.learning` makes them so. A segment is a fixed number of
+    frames; its outputs depend on these and on earlier frames only, in evaluation mode, unless `streaming` is false.
+    Inputs are standardised by the mean and variance of the training data, which batch norm gathers in training and
+    holds fixed in evaluation ("fixed"), and on top by running ones of the stream's own past ("running").
 
     Args:
         features: F, numbers a frame.

@@ -1,9 +1,8 @@
 r"""Changes of training sounds that leave their events what they are, on log-mel frames.
 
 Frames are decibels, so what happens to sound is simple there: a gain adds a number, an equaliser adds a curve over the
-bands, another pitch shifts the bands, and two sounds together have the sum of their powers (spec: gain, random EQ,
-a shift of up to 5 bands, 2 frequency masks, roll, clip mixing). Features are computed once and changed anew in every
-epoch. All random numbers come from PyTorch's global generator, which training seeds.
+bands, another pitch shifts the bands, and two sounds together have the sum of their powers. Features are computed once
+and changed anew in every epoch. All random numbers come from PyTorch's global generator, which training seeds.
 """
 
 from __future__ import annotations
