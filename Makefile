@@ -32,8 +32,8 @@ lint: $(READY)   ## ruff, mypy and the import contract
 docs: $(READY)   ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-readme: $(READY) ## write the tables of README and docs/results.md anew from results/
-	$(BIN)/python -m evidentia.experiments.result_tables results README.md docs/results.md
+readme: $(READY) ## write the tables of README and documentation anew from results/
+	$(BIN)/python -m evidentia.experiments.result_tables results README.md docs/results.md docs/guides/semisup.md
 
 bench: $(READY)  ## speed and memory as ratios against named references
 	$(BIN)/python benchmarks/opinions.py
