@@ -170,6 +170,38 @@ def test_single_numbers_are_drawn_at_the_height_of_their_weight() -> None:
     assert ax.get_ylabel() == "weight"
 
 
+def test_a_number_that_stands_for_nothing_does_not_make_all_others_a_single_point() -> None:
+    x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    x[7] = -9999.0
+    ax = pool_picture(PoolReview(torch.ones(200), torch.zeros(200).long(), torch.ones(200)), x).axes[0]
+    places = np.concatenate([np.asarray(part.get_offsets()) for part in ax.collections])
+    assert np.abs(places).max() < 5
+    assert np.allclose(np.delete(places, 7, axis=0), np.delete(x.numpy(), 7, axis=0))
+    assert ax.get_title() == "1 far beyond the others, drawn at the edge"
+    wide = torch.randn(200, 20, generator=torch.Generator().manual_seed(0))
+    wide[7] = -9999.0
+    assert np.median(np.abs(find_plane(wide).points(wide))) > 0.3
+
+
+def test_an_image_far_beyond_all_others_leaves_them_as_they_are() -> None:
+    images = torch.rand(30, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    images[3] = -9999.0
+    axes = pool_picture(PoolReview(torch.linspace(0, 1, 30), torch.zeros(30).long(), torch.ones(30)), images).axes
+    drawn = [np.asarray(image.get_array()) for ax in axes for image in ax.get_images()]
+    assert sum(float(picture.std()) > 0.1 for picture in drawn) >= len(drawn) - 2
+    assert all(picture.min() >= 0 and picture.max() <= 1 for picture in drawn)
+
+
+@pytest.mark.parametrize(("classes", "marks"), [(6, 6), (8, 8), (100, 1)])
+def test_every_marker_of_labeled_samples_is_in_the_legend(classes: int, marks: int) -> None:
+    names = tuple(f"class {n} of so many" for n in range(classes))
+    review = PoolReview(torch.ones(50), torch.zeros(50).long(), torch.ones(50), class_names=names)
+    labeled = (torch.randn(classes, 2), torch.arange(classes))
+    figure = pool_picture(review, torch.randn(50, 2), labeled=labeled)
+    texts = [text.get_text() for text in figure.legends[0].get_texts() if text.get_text().startswith("labeled")]
+    assert len(texts) == len(set(texts)) == marks
+
+
 def test_large_pools_are_thinned_the_same_way_each_time_and_keep_what_is_rare() -> None:
     weights = torch.ones(50_000)
     weights[torch.arange(0, 50_000, 2500)] = 0

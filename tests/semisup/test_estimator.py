@@ -198,6 +198,15 @@ def test_a_network_of_ones_own_is_needed_again_to_load(data: SemiSupervisedData,
         SemiSupervisedClassifier.load(path, nn.Linear(2, 3))
 
 
+def test_predictions_are_in_evaluation_mode_whatever_was_done_to_the_network() -> None:
+    data = load_pool("two-moons", ood="faraway", ratio=0.5, unlabeled=60)
+    clf = SemiSupervisedClassifier("pi-model", "none", norm="batch", updates=5, progress=False).fit(data)
+    before, statistics = clf.predict(data.x_test).probs, copy.deepcopy(clf.network_.state_dict())
+    clf.network_.train()
+    assert torch.equal(clf.predict(data.x_test).probs, before)
+    assert all(torch.equal(clf.network_.state_dict()[name], value) for name, value in statistics.items())
+
+
 def test_a_truncated_file_is_told(data: SemiSupervisedData, tmp_path: Path) -> None:
     path = tmp_path / "clf.safetensors"
     SemiSupervisedClassifier("vat", "none", **QUICK).fit(data).save(path)

@@ -580,6 +580,17 @@ def test_prepared_batches_of_every_objective(dtype: torch.dtype) -> None:
             assert all(ours.gradient.isfinite().all() and ours.gradient.dtype == torch.float32 for ours in results)
 
 
+@pytest.mark.parametrize("method", [meta_gradient, ift_gradient])
+@pytest.mark.parametrize("scope", ["last", "full"])
+def test_a_last_layer_with_a_computed_weight_stays_as_it_is(method, scope: str) -> None:
+    head = nn.utils.parametrizations.spectral_norm(nn.Linear(5, K))
+    problem = make(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), head))
+    before = deepcopy(problem.last.network.state_dict())
+    method(problem, scope)
+    after = problem.last.network.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

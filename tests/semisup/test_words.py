@@ -38,7 +38,7 @@ from evidentia.semisup import (
     two_moons,
 )
 from evidentia.semisup.augmentation import Change
-from evidentia.semisup.training.words import from_words, words
+from evidentia.semisup.training.words import brief, from_words, words
 
 QUICK: dict[str, Any] = {"updates": 2, "block": 1, "unlabeled_batch": 10, "progress": False}
 DATA = two_moons(unlabeled=20)
@@ -93,6 +93,13 @@ def test_other_functions_are_known_by(what: str) -> None:
     assert words(Augmentation(first())) == words(Augmentation(first()))
     assert words(Augmentation(first())) != words(Augmentation(other()))
     assert words(Augmentation(first())) != words(Augmentation(first(), other()))
+
+
+def test_a_number_of_numpy_is_the_number_that_it_is() -> None:
+    ours, theirs = (OBJECTIVES["vat"](epsilon=kind(0.3)) for kind in (float, np.float64))
+    assert words(theirs) == words(ours)
+    assert words(from_words(words(theirs))) == words(ours)
+    assert brief(theirs) == brief(ours)
 
 
 def test_a_function_may_call_itself() -> None:

@@ -6,13 +6,12 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array, check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.reports.semisup_gallery import CELL, COLUMNS, cell_height, draw_gallery, galleries
-from evidentia.reports.semisup_points import draw_points, draw_scale
+from evidentia.reports.semisup_points import draw_points, draw_scale, labeled_groups
 from evidentia.reports.semisup_style import (
     NOTE_SIZE,
     dot,
@@ -25,7 +24,7 @@ from evidentia.reports.semisup_style import (
     thrown_colour,
     trust_colours,
 )
-from evidentia.reports.style import ink, label_axes, new_figure, paper, point_marker, require_matplotlib
+from evidentia.reports.style import ink, label_axes, new_figure, paper, require_matplotlib
 from evidentia.semisup.inputs.arrays import labeled_samples, pool_samples
 from evidentia.semisup.inputs.columns import column_names
 from evidentia.semisup.inputs.form import InputForm
@@ -153,7 +152,8 @@ def _with_points(
     drawn = draw_points(ax, review, x, labeled)
     _panels(figure, grid, 1, review, groups, by)
     draw_scale(ax, drawn)
-    marks = [] if labeled is None else [_labeled_mark(review, label) for label in torch.unique(labeled[1]).tolist()[:4]]
+    groups_of_labels = [] if labeled is None else labeled_groups(review, labeled[1])
+    marks = [dot(name, marker, paper(), ink(), size=8.0) for marker, _, name in groups_of_labels]
     legend_below(figure, [*_point_verdicts(), *marks, *_truths(review)])
     return figure
 
@@ -258,9 +258,3 @@ def _truths(review: PoolReview, star: bool = False) -> list[Any]:
     if bool(review.is_ood.any()):
         marks.append(patch(f"{'* ' if star else ''}out of distribution (OOD)", ood_colour(), "////"))
     return marks
-
-
-def _labeled_mark(review: PoolReview, label: int) -> Any:
-    known = not review.class_names or label < len(review.class_names)
-    name = shortened(review.class_name(label) if known else str(label))
-    return dot(f"labeled {name}", point_marker(label), paper(), ink(), size=8.0)

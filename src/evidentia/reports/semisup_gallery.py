@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array
-from evidentia.reports.semisup_style import NOTE_SIZE, kept_colour, shortened, thrown_colour
+from evidentia.reports.semisup_style import NOTE_SIZE, kept_colour, shortened, thrown_colour, usual_range
 from evidentia.reports.style import set_title
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def draw_gallery(ax: Axes, gallery: Gallery, review: PoolReview, images: Tensor,
     wide, high = _sides(images)
     pitch = cell_height(images, lines)
     shown = torch.tensor([sample for row in gallery.rows for sample in row])
-    pictures = iter(_pictures(images[shown]))
+    pictures = iter(_pictures(images[shown], brightness(images)))
     for line, (row, captions) in enumerate(zip(gallery.rows, gallery.captions, strict=True)):
         for column, (sample, caption) in enumerate(zip(row, captions, strict=True)):
             left, top = column * (wide + _GAP), line * pitch
@@ -178,12 +178,29 @@ def _sides(images: Tensor) -> tuple[float, float]:
     return width / longer, height / longer
 
 
-def _pictures(images: Tensor) -> npt.NDArray[Any]:
-    """Of shape `(n, H, W)` or `(n, H, W, 3)` in [0, 1]; values outside it are scaled, all images alike."""
-    values = as_array(images.detach().double())
-    if values.shape[1] != 3:
-        values = values.mean(1, keepdims=True)
-    low, high = float(values.min()), float(values.max())
-    if low < 0 or high > 1:
-        values = (values - low) / max(high - low, np.finfo(float).tiny)
+def brightness(images: Tensor) -> tuple[float, float]:
+    """What is drawn as 0 and as 1: these, or the range of the pool, but for images far beyond all others.
+
+    Example:
+        >>> pool = torch.rand(100, 1, 8, 8)
+        >>> pool[0] = -9999
+        >>> brightness(pool), brightness(255 * pool)[1] > 200
+        ((0.0, 1.0), True)
+    """
+    values = _seen(images.detach()).flatten(1)
+    extremes = as_array(torch.cat([values.amin(1), values.amax(1)]).double())
+    low, high = (float(edge[0]) for edge in usual_range(extremes[:, None]))
+    return (low, high) if low < 0 or high > 1 else (0.0, 1.0)
+
+
+def _seen(images: Tensor) -> Tensor:
+    """Colours, or a single channel of grey."""
+    return images if images.shape[1] == 3 else images.mean(1, keepdim=True)
+
+
+def _pictures(images: Tensor, scale: tuple[float, float]) -> npt.NDArray[Any]:
+    """Of shape `(n, H, W)` or `(n, H, W, 3)` in [0, 1], all images by one scale."""
+    low, high = scale
+    values = (as_array(_seen(images.detach().double())) - low) / max(high - low, np.finfo(float).tiny)
+    values = values.clip(0, 1)
     return values.transpose(0, 2, 3, 1) if values.shape[1] == 3 else values[:, 0]

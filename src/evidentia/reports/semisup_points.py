@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array
-from evidentia.reports.semisup_style import NOTE_SIZE, trust_colours
-from evidentia.reports.style import ink, label_axes, paper, point_marker
+from evidentia.reports.semisup_style import NOTE_SIZE, shortened, trust_colours, usual_range
+from evidentia.reports.style import MARKERS, ink, label_axes, paper, point_marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,13 +52,15 @@ def find_plane(x: Tensor) -> Plane:
 
     Samples of one number are placed by it, and the other place is left at 0.
 
-    The components are those of at most 1,000 samples, evenly taken from all, which is enough for a picture.
+    The components are those of at most 1,000 samples, evenly taken from all, which is enough for a picture. Numbers far
+    beyond all others count as the largest of these, or a single sample would be the first component.
     """
     size = x[0].numel()
     if size <= 2:
         names = ("first input", "second input") if size == 2 else ("input", "weight")
         return Plane(torch.zeros(size).double(), torch.eye(size, 2).double(), names)
     few = x[torch.linspace(0, len(x) - 1, min(len(x), _FITTED)).long()].detach().cpu().flatten(1).double()
+    few = torch.from_numpy(as_array(few).clip(*usual_range(as_array(few))))
     middle = few.mean(0)
     _, spread, directions = torch.linalg.svd(few - middle, full_matrices=False)
     # A single sample has one component only.
@@ -108,6 +110,7 @@ def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, 
     plane, rows = find_plane(x), chosen_points(review)
     points = plane.points(x[torch.from_numpy(rows)])
     weights, kept = as_array(review.weights.float())[rows], as_array(review.kept)[rows]
+    points, far = _within(points)
     if x[0].numel() == 1:
         points[:, 1] = weights
     look: dict[str, Any] = {"cmap": trust_colours(), "vmin": 0.0, "vmax": 1.0}
@@ -129,18 +132,50 @@ def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, 
         places = plane.points(labeled[0])
         if x[0].numel() == 1:
             places[:, 1] = 1.0
-        for label in torch.unique(labeled[1]).tolist():
-            mask = as_array(labeled[1] == label)
+        for marker, labels, _ in labeled_groups(review, labeled[1]):
+            mask = as_array(torch.isin(labeled[1], torch.tensor(labels)))
             edge: dict[str, Any] = {"facecolor": paper(), "edgecolor": ink(), "linewidth": 1.4}
-            ax.scatter(places[mask, 0], places[mask, 1], s=70, marker=point_marker(label), zorder=4, **edge)
-    thinned = None
+            ax.scatter(places[mask, 0], places[mask, 1], s=70, marker=marker, zorder=4, **edge)
+    notes = []
     if len(rows) < len(review):
         parts = f"{int(kept.sum()):,} kept, {int((~kept).sum()):,} thrown out"
-        thinned = f"{len(rows):,} of {len(review):,} samples drawn: {parts}"
-    label_axes(ax, *plane.axes, thinned)
+        notes.append(f"{len(rows):,} of {len(review):,} samples drawn: {parts}")
+    if far:
+        notes.append(f"{far:,} far beyond the others, drawn at the edge")
+    label_axes(ax, *plane.axes, "\n".join(notes) or None)
     if x[0].numel() == 1:
         ax.set_ylim(-0.03, 1.03)
     return drawn
+
+
+def labeled_groups(review: PoolReview, classes: Tensor) -> list[tuple[str, list[int], str]]:
+    """The marker of each labeled class, and what to call it; one for all where there are more classes than markers.
+
+    Example:
+        >>> from evidentia.semisup import PoolReview
+        >>> review = PoolReview(torch.ones(2), torch.tensor([0, 1]), torch.ones(2), class_names=("cat", "dog"))
+        >>> labeled_groups(review, torch.tensor([0, 1, 1]))
+        [('o', [0], 'labeled cat'), ('s', [1], 'labeled dog')]
+    """
+    labels = torch.unique(classes).tolist()
+    if len(labels) > MARKERS:
+        return [(point_marker(0), labels, f"labeled ({len(labels)} classes)")]
+    known = review.class_names
+    names = [known[label] if label < len(known) else str(label) for label in labels]
+    # Names that are cut are to differ all the same.
+    short = [shortened(name) for name in names]
+    names = short if len(set(short)) == len(set(names)) else names
+    return [
+        (point_marker(n), [label], f"labeled {name}") for n, (label, name) in enumerate(zip(labels, names, strict=True))
+    ]
+
+
+def _within(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+    """The points, those far beyond all others moved to just outside of these, and how many they are."""
+    low, high = usual_range(points)
+    margin = 0.05 * (high - low)
+    inside = points.clip(low - margin, high + margin)
+    return inside, int((inside != points).any(1).sum())
 
 
 def draw_scale(ax: Axes, drawn: PathCollection) -> None:

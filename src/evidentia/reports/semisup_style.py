@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evidentia.reports.style import blue, colour, paper, require_matplotlib
 
 if TYPE_CHECKING:
@@ -50,6 +53,26 @@ def shortened(name: str, length: int = 12) -> str:
         return name
     end = (length - 1) // 2
     return f"{name[: length - 1 - end]}…{name[-end:]}"
+
+
+def usual_range(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The smallest and the largest of each column but for what lies far beyond the rest, which no scale is to show.
+
+    Far are more than five times the range of the middle nine tenths beyond it, as -9999 among numbers near 1 is. Where
+    nine tenths are the same, nothing is far.
+
+    Args:
+        values: shape `(n, D)`.
+
+    Example:
+        >>> low, high = usual_range(np.array([[0.0], [0.5], [1.0]] * 50 + [[-9999.0]]))
+        >>> float(low[0]), float(high[0])
+        (0.0, 1.0)
+    """
+    least, most = np.quantile(values, [0.05, 0.95], axis=0)
+    reach = 5 * (most - least)
+    near = (values >= least - reach) & (values <= most + reach) | (reach == 0)
+    return values.min(0, where=near, initial=np.inf), values.max(0, where=near, initial=-np.inf)
 
 
 def legend_below(figure: Figure, handles: list[Any]) -> None:

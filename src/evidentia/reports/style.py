@@ -21,6 +21,7 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = PALETTE
 
 # What tells lines and points apart without colour.
 _MARKERS = "os^DvPX*"
+MARKERS = len(_MARKERS)
 _DASHES = ("-", "--", ":", "-.")
 
 _FORMATS = {".png": "png", ".svg": "svg"}

@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia.learning.data import Samples, dtype_of
+from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
@@ -142,7 +143,8 @@ class SemiSupervisedClassifier:
     def predict(self, x: Samples, batch_size: int = BATCH) -> Prediction:
         """Class probabilities of samples, in evaluation mode; inputs are converted as those of `fit` are."""
         network = self.network_
-        logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
+        with evaluating(network):
+            logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
         return Prediction(logits.softmax(-1), class_names=self.class_names or None)
 
     def score(self, x: Samples, y: Any, batch_size: int = BATCH) -> float:

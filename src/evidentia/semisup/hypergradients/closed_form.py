@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.learning.modes import evaluating
 from evidentia.semisup.hypergradients.neumann import neumann_series
 from evidentia.semisup.objectives import Consistency, Objective
 from evidentia.semisup.objectives.base import costs_of
@@ -136,7 +137,9 @@ class _InnerLoss:
     """The loss of a training step and of clean samples as functions of A = [W, b], shape `(K, D + 1)`."""
 
     def __init__(self, problem: LastLayerProblem) -> None:
-        weight, bias = problem.head.weight.detach(), problem.head.bias
+        # A weight may be computed when it is asked for, and in training mode change what it is computed from.
+        with evaluating(problem.head):
+            weight, bias = problem.head.weight.detach(), problem.head.bias
         self.has_bias = bias is not None
         self.start = weight if bias is None else torch.cat([weight, bias.detach()[:, None]], 1)
         self.problem = problem

@@ -44,7 +44,7 @@ class VAT(Objective):
         rampup: the number of updates over which it is reached.
         epsilon: length of the perturbation, over all entries of an input. The default is for MNIST in [0, 1]. For data
             of your own start at a third of the typical distance from a labeled sample to the nearest one of another
-            class: the presets' values are a quarter to a half of it (7.6 for MNIST, 2.2 for digits of 8 x 8 pixels,
+            class: the presets' values are a fifth to a half of it (7.6 for MNIST, 2.2 for digits of 8 x 8 pixels,
             0.7 for two moons). A longer one carries samples into another class, a much shorter one changes nothing.
         xi: length of the step by which the direction is found.
         iterations: of the power method; each costs a run of the network and its gradient.

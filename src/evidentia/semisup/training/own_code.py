@@ -47,6 +47,9 @@ def shown(part: Any) -> str:
     """The `repr` without addresses; of a dataclass also without what does not count, and of a set in one order."""
     if isinstance(part, set | frozenset):
         return f"{{{', '.join(sorted(map(shown, part)))}}}"
+    if isinstance(part, np.generic):
+        # A number of a search over `np.linspace` is the same setting as one that is written out.
+        return repr(part.item())
     if not is_dataclass(part) or isinstance(part, type):
         return without_addresses(part)
     entries = {each.name: getattr(part, each.name) for each in fields(part) if each.repr}

@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from evidentia._support.errors import EvidentiaError
@@ -57,7 +58,7 @@ def brief(part: object) -> str:
     if isinstance(part, Path):
         return repr(str(part))
     if not is_dataclass(part) or isinstance(part, Augmentation):
-        return without_addresses(part)
+        return shown(part) if isinstance(part, np.generic) else without_addresses(part)
     settings = []
     for entry in fields(part):
         value = getattr(part, entry.name)
