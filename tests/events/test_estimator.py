@@ -9,21 +9,25 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evidentia import EvidentiaError, Prediction
 from evidentia._support.errors import FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia.evaluation import EventTruth
 from evidentia.events import (
     HEADS,
     NETWORKS,
     Clip,
     Event,
     EventDetector,
+    FusionHead,
     PhaseI,
     SeriesInputs,
     SoundInputs,
 )
-from evidentia.events.training.fitting import cut
+from evidentia.events.training.fitting import SegmentBeta, cut_in_quiet, tune
 
 # Few clips are held out of few, and not every class is in them.
 pytestmark = pytest.mark.filterwarnings("ignore:the clips to calibrate on have no event of")
@@ -272,8 +276,38 @@ def test_whole_clips_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_clips_are_calibrated_on_in_pieces() -> None:
     det = EventDetector("temporal", **{**QUICK, "piece": 50}).fit([sensor(0), sensor(1)])
     long = sensor(2, seconds=200)
-    chosen = [det.calibrate(clips).calibration_ for clips in ([long], cut([long], 50))]
+    chosen = [det.calibrate(clips).calibration_ for clips in ([long], cut_in_quiet([long], 50))]
     assert chosen[0] == chosen[1]
+
+
+def test_an_event_that_is_longer_than_a_piece_is_calibrated_on_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[EventTruth] = []
+
+    def noted(head: FusionHead, parameters: SegmentBeta, truth: EventTruth, *rest: Any) -> Any:
+        seen.append(truth)
+        return tune(head, parameters, truth, *rest)
+
+    monkeypatch.setattr("evidentia.events.estimator.tune", noted)
+    det = EventDetector("temporal", **{**QUICK, "piece": 50}).fit([sensor(0), sensor(1)])
+    det.calibrate([Clip(sensor(2, seconds=200).samples, 10.0, [("jam", 81.0, 180.0), ("leak", 100.0, 183.0)])])
+    assert len(seen[-1].label) == 2
+    assert (seen[-1].offset - seen[-1].onset).tolist() == pytest.approx([99.0, 83.0])
+    assert seen[-1].lengths.max() == 1030
+
+
+@given(
+    events=st.lists(st.tuples(st.floats(0, 90), st.floats(0.1, 40)), max_size=6),
+    samples=st.integers(10, 400),
+    step=st.sampled_from([1, 4]),
+)
+def test_no_event_is_cut_in_quiet(events: list[tuple[float, float]], samples: int, step: int) -> None:
+    whole = Clip(torch.arange(1000.0), 10.0, [("x", on, min(on + length, 100.0)) for on, length in events])
+    parts = cut_in_quiet([whole], samples, step)
+    assert torch.equal(torch.cat([part.samples for part in parts]), whole.samples)
+    assert all(len(part.samples) >= samples for part in parts[:-1])
+    begins = [float(part.samples[0]) / 10 for part in parts]
+    found = [begin + each.onset for begin, part in zip(begins, parts, strict=True) for each in part.events]
+    assert sorted(found) == pytest.approx(sorted(event.onset for event in whole.events))
 
 
 def test_nothing_can_be_calibrated_on_less_than_a_segment(fitted: EventDetector) -> None:

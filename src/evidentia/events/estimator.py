@@ -140,9 +140,10 @@ class EventDetector:
     def calibrate(self, clips: Sequence[Clip]) -> Self:
         """Choose thresholds anew on other clips, to the same target; never on what the detector is tested with.
 
-        Long clips are cut in pieces as for training, as F1 and delay are of a class's first alarm in each.
+        Long clips are cut in pieces as for training, as F1 and delay are of a class's first alarm in each; but where an
+        event is going on, a piece is longer.
         """
-        parts = pieces(self._checked(clips), self.inputs_, self.settings.piece)
+        parts = pieces(self._checked(clips), self.inputs_, self.settings.piece, quiet=True)
         found, truth = self.beta(parts), self.truth(parts)
         alarm, warning = tune(self.head, found, truth, self.tuning, self.trigger, self.inputs_.unsettled)
         about = {"target": self.tuning.target(), "missing": warn_missing(truth, self.labels_), "minutes": truth.minutes}

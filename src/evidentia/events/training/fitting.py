@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import torch
@@ -96,26 +98,66 @@ def cut(clips: Sequence[Clip], samples: int) -> list[Clip]:
         >>> [piece.duration for piece in cut([Clip([0.0] * 25, 10, [("beep", 0.5, 1.5)])], 10)]
         [1.0, 1.0, 0.5]
     """
-    pieces = []
+    return [piece for clip in clips for piece in _cut_at(clip, list(range(samples, len(clip.samples), samples)))]
+
+
+def cut_in_quiet(clips: Sequence[Clip], samples: int, step: int = 1) -> list[Clip]:
+    """The clips, cut as `cut` does, but a piece in whose end an event would be cut lasts until all events are over.
+
+    So every event has the onset that it has in the whole clip, by which delays are counted.
+
+    Args:
+        clips: the clips.
+        samples: how long pieces are that end in quiet.
+        step: a piece is longer by a multiple of this.
+
+    Example:
+        >>> [piece.duration for piece in cut_in_quiet([Clip([0.0] * 45, 10, [("beep", 0.5, 1.5)])], 10)]
+        [1.5, 1.0, 1.0, 1.0]
+    """
+    found = []
     for clip in clips:
-        if len(clip.samples) <= samples:
-            pieces.append(clip)
-            continue
-        for first in range(0, len(clip.samples), samples):
-            part = clip.samples[first : first + samples]
-            begin, end = first / clip.rate, (first + len(part)) / clip.rate
-            inside = [
-                Event(event.label, max(event.onset, begin) - begin, min(event.offset, end) - begin)
-                for event in clip.events
-                if min(event.offset, end) - max(event.onset, begin) > 1e-6
-            ]
-            pieces.append(Clip(part, clip.rate, tuple(inside), f"{clip.name} from {begin:g} s", clip.columns))
-    return pieces
+        events = sorted((event.onset * clip.rate, event.offset * clip.rate) for event in clip.events)
+        edges = [0]
+        while (edge := edges[-1] + samples) < len(clip.samples):
+            for onset, offset in events:
+                if onset < edge < offset:
+                    edge += step * math.ceil((offset - edge) / step - 1e-6)
+            edges.append(edge)
+        found += _cut_at(clip, edges[1:])
+    return found
 
 
-def pieces(clips: Sequence[Clip], inputs: Inputs, segments: int | None) -> list[Clip]:
-    """The clips, cut in pieces of so many segments; about 10 s of sound, or 512 segments of a series, if None."""
-    return cut(clips, inputs.step * (segments or (160 if isinstance(inputs, SoundInputs) else 512)))
+def _cut_at(clip: Clip, edges: Sequence[int]) -> list[Clip]:
+    """The pieces between edges, in samples; the clip itself if there are none."""
+    inner = [edge for edge in edges if edge < len(clip.samples)]
+    if not inner:
+        return [clip]
+    found = []
+    for first, last in pairwise([0, *inner, len(clip.samples)]):
+        begin, end = first / clip.rate, last / clip.rate
+        inside = [
+            Event(event.label, max(event.onset, begin) - begin, min(event.offset, end) - begin)
+            for event in clip.events
+            if min(event.offset, end) - max(event.onset, begin) > 1e-6
+        ]
+        found.append(
+            Clip(clip.samples[first:last], clip.rate, tuple(inside), f"{clip.name} from {begin:g} s", clip.columns)
+        )
+    return found
+
+
+def pieces(clips: Sequence[Clip], inputs: Inputs, segments: int | None, *, quiet: bool = False) -> list[Clip]:
+    """The clips, cut in pieces of so many segments; about 10 s of sound, or 512 segments of a series, if None.
+
+    Args:
+        clips: the clips.
+        inputs: of the detector.
+        segments: of a piece.
+        quiet: cut where no event is going on, to calibrate on; pieces to train on are best of one length.
+    """
+    samples = inputs.step * (segments or (160 if isinstance(inputs, SoundInputs) else 512))
+    return cut_in_quiet(clips, samples, inputs.step) if quiet else cut(clips, samples)
 
 
 def parted(
@@ -127,7 +169,7 @@ def parted(
         return completed(clips, usual), completed(validation, usual)
 
     def drawn(whole: Sequence[Clip]) -> tuple[list[Clip], list[Clip]]:
-        return hold_out(whole if len(whole) > 1 else pieces(whole, inputs, settings.piece), settings.seed)
+        return hold_out(whole if len(whole) > 1 else pieces(whole, inputs, settings.piece, quiet=True), settings.seed)
 
     # Filled before anything is cut, as a piece does not know the last good numbers of the one before it; and drawn
     # twice, alike as it does not hang on numbers, because streams know the means of what is trained on.
