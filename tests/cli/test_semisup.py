@@ -15,7 +15,7 @@ from evidentia.cli import app
 from evidentia.cli.semisup import given_settings
 from evidentia.experiments import semisup_runs
 from evidentia.semisup import CONTROLS
-from evidentia.semisup.tasks import robust_method
+from evidentia.semisup.task_parts import robust_method
 
 runner = CliRunner()
 TINY = ["two-moons", "--objective", "pi-model", "--updates", "4"]

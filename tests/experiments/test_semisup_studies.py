@@ -12,6 +12,7 @@ from torch import nn
 
 from evidentia import EvidentiaError
 from evidentia.experiments import StudyStore, find_study, plan_study, published, run_plan, study_table
+from evidentia.experiments.jobs import JOBS
 from evidentia.experiments.semisup_demo import METHODS, OURS, moons_demo, moons_steps
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
@@ -21,7 +22,7 @@ from evidentia.experiments.semisup_uncertainty import (
     epistemic_of_pool,
     vacuity_by_kind,
 )
-from evidentia.experiments.study import Preset
+from evidentia.experiments.study import Preset, Study
 from evidentia.semisup import load_pool
 
 TINY: dict[str, Any] = {"updates": 5, "progress": False}
@@ -33,6 +34,14 @@ def test_data_that_are_not_there_are_told_before_any_job(tmp_path: Path) -> None
         with pytest.raises(EvidentiaError, match="cifar100 is not under"):
             run_plan(plan, store, data_root=tmp_path, progress=False)
         assert set(store.states(plan.jobs).values()) == {"waiting"}
+
+
+@pytest.mark.parametrize("job", ["semisup", "semisup-time"])
+@pytest.mark.parametrize("settings", [{}, {"objective": "vat", "objective_options": {"epsilon": 0.2}, "validation": 4}])
+def test_what_plans_let_pass_jobs_train(job: str, settings: dict[str, Any]) -> None:
+    fixed = {"data": "two-moons", "data_options": {"pool_size": 50}, "updates": 2, **settings}
+    plan_study(Study(name="mine", title="Mine", job=job, metrics=["seconds"], fixed=fixed))
+    assert JOBS[job](fixed, 0)["seconds"] > 0
 
 
 def test_the_impact_study_has_the_published_beside_each_treatment_of_batch_norm(tmp_path: Path) -> None:

@@ -187,18 +187,32 @@ def test_a_study_may_draw_unknown_classes_and_nodes() -> None:
     assert graph_job(job.configuration, 0) != graph_job({**job.configuration, "classes": "last"}, 0)
 
 
+@pytest.mark.parametrize("missing", ["method", "nodes"])
+def test_what_a_job_on_time_needs_is_told_before_any_work(missing: str) -> None:
+    fixed = {name: value for name, value in {"method": "gcn", "nodes": 300}.items() if name != missing}
+    with pytest.raises(EvidentiaError, match=f"cannot run its only cell: .*{missing} is not given"):
+        plan_study(Study(name="mine", title="Mine", job="graph-time", metrics=["train"], fixed=fixed))
+
+
+@pytest.mark.parametrize("job", ["semisup", "semisup-time"])
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [
         ({"objective": "vta"}, "vta"),
-        ({"ood": "nearby"}, "no OOD of kind 'nearby'"),
+        ({"ood": "nearby"}, "no OOD named 'nearby'"),
+        ({"ratio": 7}, "at least 0 and below 1, got 7"),
+        ({"norm": "frozen", "passes": "concat"}, "which needs passes 'separate'"),
+        ({"validation_use": "nonsense"}, "validation_use must be 'clean', 'labeled' or 'none'"),
+        ({"objective": "vat", "objective_options": {"epsilonn": 1}}, "VAT has no setting 'epsilonn'"),
+        ({"data_options": {"labels": 3}}, "data have no setting 'labels'"),
         ({"robust": "meta", "robust_options": {"clutsers": 3}}, "clutsers"),
         ({"udpates": 3}, "udpates"),
         ({"data": 3}, "needs data"),
     ],
 )
-def test_options_of_pools_are_looked_at_too(wrong: dict[str, Any], problem: str) -> None:
-    study = Study(name="mine", title="Mine", job="semisup", metrics=["accuracy"], fixed={"data": "two-moons", **wrong})
+def test_options_of_pools_are_looked_at_too(job: str, wrong: dict[str, Any], problem: str) -> None:
+    fixed = {"data": "two-moons", "ood": "faraway", **wrong}
+    study = Study(name="mine", title="Mine", job=job, metrics=["accuracy"], fixed=fixed)
     with pytest.raises(EvidentiaError, match=f"cannot run its only cell: .*{problem}"):
         plan_study(study)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,8 @@ from evidentia import EvidentiaError
 from evidentia.semisup import CONTROLS, ROBUST, Meta, from_arrays, load_pool, run_task, train_task, usual_settings
 from evidentia.semisup.data.by_name import NAMES, pool_kinds
 from evidentia.semisup.objectives import OBJECTIVES, VAT
-from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, base_control, matched_updates, robust_method
+from evidentia.semisup.task_parts import robust_method
+from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, base_control, check_task, matched_updates
 from evidentia.semisup.training import stopwatch as stopwatch_module
 from evidentia.semisup.training.loop import SemiSupervisedTraining, Training
 
@@ -208,6 +210,81 @@ def test_a_broken_off_run_goes_on_and_knows_its_time(
 def test_bad_input_is_told_in_a_sentence(call: Any, message: str, moons: Any) -> None:
     with pytest.raises(EvidentiaError, match=message):
         call(moons)
+
+
+BASE: dict[str, Any] = {
+    "data": "two-moons",
+    "objective": "pi-model",
+    "robust": "meta",
+    "ood": "faraway",
+    "ratio": 0.5,
+    "data_options": {"unlabeled": 40},
+    "updates": 2,
+    "progress": False,
+}
+# Of each argument of a task what can be trained with, and what cannot.
+ARGUMENTS: dict[str, tuple[Any, Any]] = {
+    "data": ("moons", "suns"),
+    "objective": ("vat", "vatt"),
+    "robust": ("none", "metta"),
+    "ood": (["boundary", "faraway"], 3),
+    "ratio": (0.25, 7),
+    "seed": (3, -1),
+    "preset": ("author", "slow"),
+    "norm": ("frozen", "layer"),
+    "passes": ("separate", "apart"),
+    "validation": (4, -1),
+    "validation_use": ("labeled", "nonsense"),
+    "objective_options": ({"weight": 2.0}, {"wait": 2.0}),
+    "robust_options": ({"every": 2}, {"evry": 2}),
+    "data_options": ({"pool_size": 60}, {"labels": 3}),
+    "data_root": (None, None),
+    "checkpoint": (None, 3),
+    "labeled_batch": (4, 0),
+    "network": ("mlp", "nmlp"),
+}
+
+
+def test_every_argument_of_a_task_is_checked() -> None:
+    assert inspect.signature(train_task).parameters.keys() - {"options"} <= ARGUMENTS.keys()
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_checked_of_a_task_is_what_can_be_trained(name: str) -> None:
+    good, bad = ARGUMENTS[name]
+    check_task(**{**BASE, name: good})
+    train_task(**{**BASE, name: good})
+    if name == "data_root":
+        return  # whether it has the data is seen when they are read
+    _assert_refused({**BASE, name: bad})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"norm": "frozen", "passes": "concat"},
+        {"norm": "batch", "robust_options": {"joint": True}},
+        {"ood": None},
+        {"data_options": {"unlabeled": 40, "pool_size": 80}},
+        {"data_options": {"labels_per_class": 0}},
+    ],
+)
+def test_what_does_not_go_together_is_told_before_data_are_read(settings: dict[str, Any]) -> None:
+    _assert_refused({**BASE, **settings})
+
+
+def _assert_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(EvidentiaError) as before:
+        check_task(**arguments)
+    with pytest.raises(EvidentiaError) as training:
+        train_task(**arguments)
+    assert str(before.value) == str(training.value)
+
+
+def test_data_that_are_there_can_be_checked(moons: Any) -> None:
+    check_task(moons, "pi-model", "oracle")
+    with pytest.raises(EvidentiaError, match="brings its OOD and validation"):
+        check_task(moons, ood="faraway")
 
 
 def test_kinds_of_ood_come_with_the_usual_one_first() -> None:

@@ -15,17 +15,9 @@ from evidentia._support.files import check_writable
 from evidentia.cli.figures import over_seeds, percent
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
-from evidentia.semisup import SemiSupervisedClassifier, SemiSupervisedTraining, pool_kinds
-from evidentia.semisup.data.by_name import check_pool, known_name
-from evidentia.semisup.networks.passes import check_norm, check_passes, usual_order
-from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import (
-    ALL_LABELS,
-    COMPUTE_MATCHED,
-    check_data_options,
-    robust_method,
-    with_options,
-)
+from evidentia.semisup import SemiSupervisedTraining, pool_kinds
+from evidentia.semisup.data.by_name import known_name
+from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, check_task
 
 Row = tuple[str, dict[str, Any]]
 
@@ -51,7 +43,7 @@ def run_semisup(
 ) -> None:
     """Run the method, write what it gave, then run the controls and write again; print a table at the end."""
     settings = _complete(settings)
-    _check(settings, seeds)
+    check_task(**settings, seed=max(seeds))
     if json_file is not None:
         check_writable(json_file)
     if picture is not None:
@@ -136,20 +128,6 @@ def _complete(settings: dict[str, Any]) -> dict[str, Any]:
         "ood": None if clean else ood,
         "ratio": None if clean and not ratio else 0.5 if ratio is None else ratio,
     }
-
-
-def _check(settings: dict[str, Any], seeds: Sequence[int]) -> None:
-    """Refuse what cannot be trained before data are read, by making everything but the training once."""
-    check_pool(settings["data"], settings["ood"], settings["ratio"])
-    usual = usual_settings(settings["data"], settings["objective"], settings["preset"])
-    usual["objective"] = with_options(usual["objective"], settings["objective_options"])
-    usual |= {name: settings[name] for name in _TRAINING if name in settings}
-    robust = robust_method(settings["robust"], settings["robust_options"])
-    if (norm := settings["norm"]) is not None:
-        check_passes(norm, settings["passes"] or usual_order(norm))
-        check_norm(robust, norm)
-    check_data_options(settings["data_options"])
-    SemiSupervisedClassifier(robust=robust, **usual, seed=max(seeds))
 
 
 def _draw(runs: PoolRuns, path: Path) -> None:

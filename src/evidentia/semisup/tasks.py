@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any
 
-import torch
-
-from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.choices import Norm, Order
-from evidentia.semisup.data.by_name import load_pool
 from evidentia.semisup.estimator import SemiSupervisedClassifier
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.pool import SemiSupervisedData
-from evidentia.semisup.presets import Preset, usual_settings
-from evidentia.semisup.robust import ROBUST, Robust
+from evidentia.semisup.presets import Preset
+from evidentia.semisup.robust import Robust
+from evidentia.semisup.task_parts import ValidationUse, check_task_data, task_classifier, task_data
 from evidentia.semisup.training.stopwatch import Stopwatch
-
-ValidationUse: TypeAlias = Literal["clean", "labeled", "none"]
-Method = TypeVar("Method", Objective, Robust)
 
 ALL_LABELS = "supervised, all"
 COMPUTE_MATCHED = "compute-matched"
@@ -44,8 +38,6 @@ are the plain objective, with every treatment of batch norm. None of them uses v
 which trains on them. "compute-matched" is the plain objective with as many updates as the method has time for
 (`matched_updates`).
 """
-
-_DATA_OPTIONS = ("labels_per_class", "unlabeled", "pool_size")
 
 
 @dataclass(frozen=True)
@@ -140,13 +132,23 @@ def train_task(
     Raises:
         EvidentiaError: if something is not there, or does not go with the rest.
     """
-    drawn = _data(data, ood, ratio, seed, validation, data_root, data_options)
-    drawn = _with_validation(drawn, validation_use)
-    settings = {**usual_settings(drawn.name, objective, preset), "seed": seed}
-    settings["objective"] = with_options(settings["objective"], objective_options)
-    settings["unlabeled_batch"] = min(settings["unlabeled_batch"], len(drawn.x_unlabeled))
-    settings |= {"norm": norm, "passes": passes, **options}
-    clf = SemiSupervisedClassifier(robust=robust_method(robust, robust_options), **settings, checkpoint=checkpoint)
+    drawn = task_data(
+        *(data, ood, ratio, seed),
+        validation=validation,
+        validation_use=validation_use,
+        data_options=data_options,
+        data_root=data_root,
+    )
+    clf = task_classifier(
+        *(drawn, objective, robust, seed),
+        preset=preset,
+        norm=norm,
+        passes=passes,
+        objective_options=objective_options,
+        robust_options=robust_options,
+        checkpoint=checkpoint,
+        **options,
+    )
     watch = Stopwatch(clf.settings.checkpoint)
     clf.fit(drawn)
     seconds = watch.seconds
@@ -164,40 +166,43 @@ def train_task(
     return TrainedTask(clf, drawn, result)
 
 
-def with_options(method: Method, options: Mapping[str, Any] | None) -> Method:
-    """An objective or a robust method with other settings.
+def check_task(
+    data: str | SemiSupervisedData,
+    objective: str | Objective = "fixmatch",
+    robust: str | Robust = "uncertainty",
+    ood: str | None = None,
+    ratio: float | None = None,
+    seed: int = 0,
+    *,
+    validation: int = 0,
+    validation_use: ValidationUse = "clean",
+    data_options: Mapping[str, Any] | None = None,
+    data_root: Path | str | None = None,
+    **settings: Any,
+) -> None:
+    """Refuse arguments of `train_task`, which these are, that cannot be trained with; no data are read.
+
+    What only the data or the machine can tell is left to `train_task`: whether the files are there and hold so many
+    samples of a shape that the network takes, and whether there is such a device.
+
+    Raises:
+        EvidentiaError: if something is not there, or does not go with the rest.
 
     Example:
-        >>> from evidentia.semisup import OBJECTIVES
-        >>> with_options(OBJECTIVES["vat"](), {"epsilon": 0.5}).epsilon
-        0.5
-        >>> with_options(OBJECTIVES["vat"](), {"scope": "full"})
+        >>> check_task("mnist", "vat", ood="fashion", ratio=0.5, objective_options={"epsilon": 2.0}, norm="frozen")
+        >>> check_task("mnist", "vat", ood="fashion", ratio=7)
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: VAT has no setting 'scope'; it has these: weight, ...
+        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be at
+        least 0 and below 1, got 7
     """
-    if not options:
-        return method
-    known = [entry.name for entry in fields(method) if entry.init] if is_dataclass(method) else []
-    if unknown := [name for name in options if name not in known]:
-        has = f"these: {', '.join(known)}" if known else "none"
-        raise EvidentiaError(f"{type(method).__name__} has no setting {unknown[0]!r}; it has {has}")
-    return replace(method, **options)
-
-
-def robust_method(robust: str | Robust, options: Mapping[str, Any] | None = None) -> Robust:
-    """A robust method by its name, or one that is there, with other settings.
-
-    Example:
-        >>> robust_method("meta", {"scope": "full"}).scope
-        'full'
-    """
-    return with_options(robust if isinstance(robust, Robust) else ROBUST[robust](), options)
-
-
-def check_data_options(options: Iterable[str]) -> None:
-    """Require names of the settings by which `load_pool` draws more or less of a data set."""
-    if unknown := [name for name in options if name not in _DATA_OPTIONS]:
-        raise EvidentiaError(f"data have no setting {unknown[0]!r}; choose one of: {', '.join(_DATA_OPTIONS)}")
+    check_task_data(
+        *(data, ood, ratio, seed),
+        validation=validation,
+        validation_use=validation_use,
+        data_options=data_options,
+        data_root=data_root,
+    )
+    task_classifier(data, objective, robust, seed, **settings)
 
 
 def base_control(norm: Norm, passes: Order | None = None) -> str:
@@ -225,37 +230,3 @@ def matched_updates(updates: int, method_seconds: float, base_seconds: float) ->
         (1700, 1000)
     """
     return math.ceil(updates * max(1.0, method_seconds / base_seconds))
-
-
-def _data(
-    data: str | SemiSupervisedData,
-    ood: str | None,
-    ratio: float | None,
-    seed: int,
-    validation: int,
-    data_root: Path | str | None,
-    options: Mapping[str, Any] | None,
-) -> SemiSupervisedData:
-    if isinstance(data, str):
-        check_data_options(options or {})
-        return load_pool(data, ood, ratio, seed, validation=validation, data_root=data_root, **(options or {}))
-    if ood is not None or ratio is not None or validation or data_root is not None or options:
-        raise EvidentiaError("data that is there already brings its OOD and validation; give it alone")
-    if not len(data.y_test):
-        raise EvidentiaError("a task is scored on a test, and the data has none; give x_test and y_test")
-    return data
-
-
-def _with_validation(data: SemiSupervisedData, use: ValidationUse) -> SemiSupervisedData:
-    if use not in ("clean", "labeled", "none"):
-        raise EvidentiaError(f"validation_use must be 'clean', 'labeled' or 'none', got {use!r}")
-    if use == "clean" or not data.extra_labels:
-        return data
-    without = replace(data, x_validation=data.x_validation[:0], y_validation=data.y_validation[:0])
-    if use == "none":
-        return without
-    return replace(
-        without,
-        x_labeled=torch.cat([data.x_labeled, data.x_validation]),
-        y_labeled=torch.cat([data.y_labeled, data.y_validation]),
-    )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.graphs import GraphClassifier, citation_graph, kernel_prior
 
@@ -49,6 +50,10 @@ def graph_time_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any
 def check_graph_time_job(configuration: Mapping[str, Any]) -> None:
     """Build the classifier and train nothing."""
     settings = {name: value for name, value in configuration.items() if name not in ("nodes", "data_root", "method")}
+    if missing := [name for name in ("method", "nodes") if name not in configuration]:
+        raise EvidentiaError(
+            f"a graph-time job needs a method such as {BASE!r} and a number of nodes, and {missing[0]} is not given"
+        )
     GraphClassifier(configuration["method"], **settings)
 
 

@@ -8,11 +8,8 @@ from typing import Any
 from evidentia._support.errors import EvidentiaError
 from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
-from evidentia.semisup import SemiSupervisedClassifier, load_pool, pool_kinds
-from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import robust_method, run_task
-
-_OF_THE_DATA = ("data", "ood", "ratio", "validation", "validation_use", "data_root")
+from evidentia.semisup import load_pool
+from evidentia.semisup.tasks import check_task, run_task
 
 
 @JOBS.register("semisup")
@@ -30,20 +27,15 @@ def semisup_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
 @DATA_CHECKS.register("semisup")
 def check_semisup_data(configurations: Iterable[Mapping[str, Any]], data_root: str | None) -> None:
     """Load every pool once."""
-    kinds = {(each["data"], each.get("ood")): each.get("ratio") for each in configurations}
-    for (data, ood), ratio in kinds.items():
-        load_pool(data, ood, ratio, data_root=data_root)
+    kinds = {repr((each["data"], each.get("ood"))): each for each in configurations}
+    for each in kinds.values():
+        options = each.get("data_options") or {}
+        load_pool(each["data"], each.get("ood"), each.get("ratio"), data_root=data_root, **options)
 
 
 @CHECKS.register("semisup")
 def check_semisup_job(configuration: Mapping[str, Any]) -> None:
     """Build the classifier and train nothing."""
-    settings = {name: value for name, value in configuration.items() if name not in _OF_THE_DATA}
-    data, ood = configuration.get("data"), configuration.get("ood")
-    if not isinstance(data, str):
+    if not isinstance(data := configuration.get("data"), str):
         raise EvidentiaError(f"a semisup job needs data, the name of a data set such as 'two-moons', got {data!r}")
-    if ood is not None and ood not in pool_kinds(data):
-        raise EvidentiaError(f"{data} has no OOD of kind {ood!r}; choose one of: {', '.join(pool_kinds(data))}")
-    method = robust_method(settings.pop("robust", "uncertainty"), settings.pop("robust_options", None))
-    usual = usual_settings(data, settings.pop("objective", "fixmatch"), settings.pop("preset", "quick"))
-    SemiSupervisedClassifier(robust=method, **{**usual, **settings})
+    check_task(**configuration)

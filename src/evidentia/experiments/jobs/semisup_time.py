@@ -8,11 +8,10 @@ from typing import Any
 
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.experiments.jobs.semisup import check_semisup_job
-from evidentia.semisup import SemiSupervisedClassifier, SemiSupervisedData, load_pool
-from evidentia.semisup.presets import usual_settings
-from evidentia.semisup.tasks import robust_method
+from evidentia.semisup import SemiSupervisedData
+from evidentia.semisup.task_parts import task_classifier, task_data
 
-_OF_THE_POOL = ("data", "ood", "ratio", "data_root")
+_OF_THE_POOL = ("data", "ood", "ratio", "validation", "validation_use", "data_options", "data_root")
 # The robust methods of the thesis go with weighted batch norm, and their ratio is to batch norm as it comes.
 _PLAIN: dict[str, Any] = {"robust": "none", "norm": "batch"}
 
@@ -29,7 +28,7 @@ def semisup_time_job(configuration: Mapping[str, Any], seed: int) -> dict[str, A
         ['ratio', 'seconds']
     """
     pool = {name: value for name, value in configuration.items() if name in _OF_THE_POOL}
-    data = load_pool(pool.pop("data"), seed=seed, **pool)
+    data = task_data(pool.pop("data"), seed=seed, **pool)
     settings = {name: value for name, value in configuration.items() if name not in _OF_THE_POOL}
     plain = {name: value for name, value in settings.items() if name not in ("robust", "robust_options", "norm")}
     # What is loaded and allocated the first time is not to be counted.
@@ -46,13 +45,8 @@ def check_semisup_time_job(configuration: Mapping[str, Any]) -> None:
     check_semisup_job(configuration)
 
 
-def _seconds(data: SemiSupervisedData, configuration: Mapping[str, Any], seed: int) -> float:
-    settings = dict(configuration)
-    robust = settings.pop("robust")
-    method = robust_method(robust, settings.pop("robust_options", None))
-    usual = usual_settings(data.name, settings.pop("objective"), settings.pop("preset", "quick"))
-    usual |= {"seed": seed, "progress": False}
-    classifier = SemiSupervisedClassifier(robust=method, **{**usual, **settings})
+def _seconds(data: SemiSupervisedData, settings: Mapping[str, Any], seed: int) -> float:
+    classifier = task_classifier(data, seed=seed, **{"progress": False, **settings})
     start = time.process_time()
     classifier.fit(data)
     return time.process_time() - start

@@ -12,7 +12,17 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.data.digits import digits_images, letters
-from evidentia.semisup.data.draws import Array, Rows, assemble, draw_rows, enough, generator, ood_kinds, pool_counts
+from evidentia.semisup.data.draws import (
+    Array,
+    Rows,
+    assemble,
+    draw_rows,
+    enough,
+    generator,
+    ood_kinds,
+    pool_counts,
+    whole,
+)
 from evidentia.semisup.data.image_files import SOURCES, Images, load_images
 from evidentia.semisup.data.images import ImageSet
 from evidentia.semisup.data.moons import MIXED, OOD, two_moons
@@ -114,9 +124,9 @@ def load_pool(
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: there is no data set named 'nmist'; choose one of: two-moons, ...
     """
+    sizes = {"labels_per_class": labels_per_class, "unlabeled": unlabeled, "pool_size": pool_size}
+    check_pool(name, ood, ratio, seed, validation=validation, **sizes)
     known = known_name(name)
-    if unlabeled is not None and pool_size is not None:
-        raise EvidentiaError("give unlabeled (samples in distribution) or pool_size (samples in all), not both")
     if known == "two-moons":
         return two_moons(
             *(ood, ratio, seed),
@@ -129,7 +139,6 @@ def load_pool(
     kinds = ood_kinds(ood, recipe.kinds, recipe.mixed, known)
     size = recipe.unlabeled if unlabeled is None else unlabeled
     inside, outside = pool_counts(kinds, ratio, size, pool_size)
-    generator(seed, "labels")  # a wrong seed is told before files are read
     images = digits_images(seed) if known == "digits" else load_images(known, data_root)
     classes = recipe.classes if recipe.always or HELD_OUT in kinds else ()
     classes = classes or tuple(range(len(images.class_names)))
@@ -165,8 +174,18 @@ def pool_kinds(name: str) -> tuple[str, ...]:
     return (*kinds, "mixed") if mixed else kinds
 
 
-def check_pool(name: str, ood: str | Sequence[str] | None = None, ratio: float | None = None) -> None:
-    """Refuse what `load_pool` would refuse, before any file is read.
+def check_pool(
+    name: str,
+    ood: str | Sequence[str] | None = None,
+    ratio: float | None = None,
+    seed: int = 0,
+    *,
+    labels_per_class: int | None = None,
+    unlabeled: int | None = None,
+    pool_size: int | None = None,
+    validation: int = 0,
+) -> None:
+    """Refuse what `load_pool` would refuse, whose arguments these are, before any file is read.
 
     Example:
         >>> check_pool("mnist", "fashion", 1.5)
@@ -175,7 +194,13 @@ def check_pool(name: str, ood: str | Sequence[str] | None = None, ratio: float |
         least 0 and below 1, got 1.5
     """
     known = known_name(name)
-    pool_counts(ood_kinds(ood, *_kinds(known), known), ratio, unlabeled=1)
+    if unlabeled is not None and pool_size is not None:
+        raise EvidentiaError("give unlabeled (samples in distribution) or pool_size (samples in all), not both")
+    pool_counts(ood_kinds(ood, *_kinds(known), known), ratio, 1 if unlabeled is None else unlabeled, pool_size)
+    generator(seed, "labels")
+    if labels_per_class is not None:
+        whole(labels_per_class, "labels_per_class", 1)
+    whole(validation, "validation", 0)
 
 
 def _kinds(known: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -185,8 +210,8 @@ def _kinds(known: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def known_name(name: str) -> str:
     """The name of a data set as it is spelt here."""
-    wanted = name.strip().lower().replace("_", "-").replace(" ", "-") if isinstance(name, str) else name
-    wanted = _ALIASES.get(wanted, wanted)
+    spelt = name.strip().lower().replace("_", "-").replace(" ", "-") if isinstance(name, str) else ""
+    wanted = _ALIASES.get(spelt, spelt)
     if wanted not in NAMES:
         raise EvidentiaError(f"there is no data set named {name!r}; choose one of: {', '.join(NAMES)}")
     return wanted

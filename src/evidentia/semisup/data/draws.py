@@ -39,7 +39,7 @@ def ood_kinds(
     ood: str | Sequence[str] | None, known: Sequence[str], mixed: Sequence[str], name: str
 ) -> tuple[str, ...]:
     """The kinds of OOD that are meant: none, one, those of `mixed`, or a list of kinds."""
-    given = () if ood is None else (ood,) if isinstance(ood, str) else tuple(ood)
+    given = () if ood is None else tuple(ood) if isinstance(ood, Sequence) and not isinstance(ood, str) else (ood,)
     wanted = tuple(kind.strip().lower() if isinstance(kind, str) else kind for kind in given)
     if wanted in ((), ("none",)):
         return ()
