@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.experiments.graph_configuration import graph_configuration
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
-from evidentia.graphs import GraphClassifier, citation_graph, load_graph
+from evidentia.graphs import citation_graph, load_graph
 from evidentia.graphs.catalog import find_entry
-from evidentia.graphs.tasks import check_task, run_task, usual_settings
+from evidentia.graphs.tasks import run_task
 
 # The built-in graph, for a try without any data.
 _BUILT_IN = "synthetic"
-_OF_THE_SPLIT = ("protocol", "classes", "per_class", "validation")
 
 
 @JOBS.register("graph")
@@ -35,11 +35,8 @@ def graph_job(configuration: Mapping[str, Any], seed: int) -> dict[str, Any]:
 @CHECKS.register("graph")
 def check_graph_job(configuration: Mapping[str, Any]) -> None:
     """Build the classifier and train nothing."""
-    settings = {name: value for name, value in configuration.items() if name not in ("data", "data_root")}
-    graph_name(configuration.get("data"))
-    task, method = settings.pop("task", "misclassification"), settings.pop("method", "s-bgcn-t-k")
-    check_task(task, **{name: settings.pop(name) for name in _OF_THE_SPLIT if name in settings})
-    GraphClassifier(method, **{**usual_settings("", task, method), **settings})
+    settings = {name: value for name, value in configuration.items() if name != "data_root"}
+    graph_configuration(graph_name(settings.pop("data", None)), **settings)
 
 
 def graph_name(data: Any) -> str:
