@@ -126,6 +126,8 @@ def test_epistemic_uncertainty_is_that_of_the_passes() -> None:
     expected = torch.special.entr(probs.mean(0)).sum(-1) - entropy.mean(0)
     assert torch.allclose(found, expected, atol=1e-5)
     assert bool((dropout_epistemic(network, x, passes=1) < 1e-6).all())
+    maps = nn.Sequential(nn.Conv2d(1, 20, 3), nn.ReLU(), nn.Dropout2d(0.5), nn.Flatten(), nn.Linear(20, 3))
+    assert bool((dropout_epistemic(maps, torch.randn(7, 1, 3, 3)) > 0).any())
     with pytest.raises(EvidentiaError, match="needs a network with dropout"):
         dropout_epistemic(nn.Linear(2, 3), x)
 

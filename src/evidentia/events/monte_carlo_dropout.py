@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events.evidence import Activation, Loss
 from evidentia.events.networks.network import EventNetwork
 from evidentia.events.training.fitting import segment_beta
+from evidentia.learning.modes import dropping
 from evidentia.learning.seeding import seeded
 
 # The published time of a segment with Monte Carlo dropout is that of so many passes.
@@ -33,7 +34,7 @@ def dropout_samples(
     decide by with `fuse_samples`. Of a trained detector give `detector.network_`, `detector.inputs_.frames(clip)` of
     each clip, `detector.truth(clips).lengths`, and `loss` and `activation` of `detector.settings`.
 
-    Batch norm holds its statistics; only dropout is as in training. The network is left in evaluation mode.
+    Batch norm holds its statistics; only dropout is as in training. The network is left in the modes it had.
 
     Args:
         network: a network with dropout.
@@ -57,19 +58,8 @@ def dropout_samples(
         >>> head.calls(head.fuse_samples(samples)).shape
         torch.Size([1, 10, 3])
     """
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.Dropout) and layer.p > 0]
-    if not layers:
-        raise EvidentiaError(
-            f"Monte Carlo dropout needs a network with dropout, and this {type(network).__name__} has none"
-        )
     if samples < 1:
         raise EvidentiaError(f"samples must be at least 1, got {samples}")
-    network.eval()
-    try:
-        for layer in layers:
-            layer.train()
-        with seeded(seed, -4):
-            found = [segment_beta(network, frames, lengths, loss, activation) for _ in range(samples)]
-    finally:
-        network.eval()
+    with dropping(network), seeded(seed, -4):
+        found = [segment_beta(network, frames, lengths, loss, activation) for _ in range(samples)]
     return torch.stack([alpha / (alpha + beta) for alpha, beta, _ in found])

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import auroc
-from evidentia.learning.modes import evaluating
+from evidentia.learning.modes import dropping
 from evidentia.opinions import epistemic
 from evidentia.semisup import (
     NETWORKS,
@@ -151,13 +151,8 @@ def dropout_epistemic(network: nn.Module, x: Tensor, passes: int = PASSES, seed:
         >>> bool((dropout_epistemic(network, torch.randn(5, 2)) > 0).all())
         True
     """
-    dropouts = [layer for layer in network.modules() if isinstance(layer, nn.Dropout) and layer.p > 0]
-    if not dropouts:
-        raise EvidentiaError("epistemic uncertainty by dropout needs a network with dropout, and this one has none")
-    with evaluating(network), torch.random.fork_rng(devices=[]):
+    with dropping(network), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        for layer in dropouts:
-            layer.train()
         samples = [torch.stack([network(part).softmax(-1) for _ in range(passes)]) for part in x.split(_BATCH)]
     return torch.cat([epistemic(part, nats=True) for part in samples])
 

@@ -1,4 +1,4 @@
-"""Evaluation mode or frozen statistics for a while, and then everything as it was."""
+"""Evaluation mode, dropout or frozen statistics for a while, and then everything as it was."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
+
+from evidentia._support.errors import EvidentiaError
 
 
 @contextmanager
@@ -32,6 +35,51 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+@contextmanager
+def dropping(model: nn.Module) -> Iterator[None]:
+    """Let dropout go on inside a `with` block as in training, while all else is in evaluation mode (MC dropout).
+
+    Afterwards every layer is back in the mode it had.
+
+    Raises:
+        EvidentiaError: if there is no dropout.
+
+    Example:
+        >>> net = nn.Sequential(nn.BatchNorm2d(3), nn.Dropout2d())
+        >>> with dropping(net):
+        ...     net[0].training, net[1].training
+        (False, True)
+        >>> net[0].training, net[1].training
+        (True, True)
+    """
+    layers = dropout_layers(model)
+    with evaluating(model):
+        for layer in layers:
+            layer.train()
+        yield
+
+
+def dropout_layers(model: nn.Module) -> list[nn.Module]:
+    """The layers that drop something, of any kind that PyTorch has.
+
+    Raises:
+        EvidentiaError: if there is none.
+
+    Example:
+        >>> dropout_layers(nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.0)))
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: MC dropout needs a network with dropout layers, and this one has none
+        of a rate above 0; build it with some, such as nn.Dropout(0.5)
+    """
+    layers: list[nn.Module] = [layer for layer in model.modules() if isinstance(layer, _DropoutNd) and layer.p > 0]
+    if not layers:
+        raise EvidentiaError(
+            "MC dropout needs a network with dropout layers, and this one has none of a rate above 0; build it with "
+            "some, such as nn.Dropout(0.5)"
+        )
+    return layers
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.data import Samples, as_inputs
-from evidentia.learning.modes import evaluating
+from evidentia.learning.modes import dropout_layers, dropping, evaluating
 from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion, uncertainties
 from evidentia.opinions.special import as_double
 from evidentia.prediction import Prediction
@@ -78,18 +78,14 @@ class MCDropout(SampledClassifier):
         super().__init__(model)
         if samples < 1:
             raise EvidentiaError(f"samples must be at least 1, got {samples}")
-        if not any(isinstance(module, _DROPOUT) and module.p > 0 for module in model.modules()):
-            raise EvidentiaError("MC dropout needs a network with dropout layers, and this one has none")
+        dropout_layers(model)  # told now, if there are none
         self.samples = samples
         self.seed = seed
 
     def sample(self, x: Tensor) -> Tensor:
         """M passes with dropout on and everything else in evaluation mode."""
         devices = [x.device] if x.device.type == "cuda" else []
-        with evaluating(self.model), torch.random.fork_rng(devices, enabled=self.seed is not None):
-            for module in self.model.modules():
-                if isinstance(module, _DROPOUT):
-                    module.train()
+        with dropping(self.model), torch.random.fork_rng(devices, enabled=self.seed is not None):
             if self.seed is not None:
                 torch.manual_seed(self.seed)
             return torch.stack([self.model._adjusted(x) for _ in range(self.samples)])
@@ -177,6 +173,3 @@ def _diversity(mean: Tensor) -> Tensor:
     others, largest = ascending[..., :-1], ascending[..., -1:]
     rest = others.sum(-1, keepdim=True)
     return 2 * largest * rest + rest.square() - others.square().sum(-1, keepdim=True)
-
-
-_DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
