@@ -1,6 +1,10 @@
-"""What large tensors cost before anything is computed with them."""
+"""The memory of this process: what large tensors cost before anything is computed with them, and the most there was."""
 
 from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
 
 import torch
 
@@ -17,3 +21,27 @@ def keep_freed_memory() -> None:
     twice.
     """
     torch.empty(_LARGE_BLOCK, dtype=torch.uint8)
+
+
+def peak_memory_bytes() -> int:
+    """The most memory that this process has had, since it began or since `reset_peak_memory`.
+
+    Example:
+        >>> peak_memory_bytes() > 1_000_000
+        True
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        # Linux counts kilobytes, macOS bytes.
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def reset_peak_memory() -> None:
+    """Let the peak start anew, where the system can (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return

@@ -8,8 +8,6 @@ import math
 import os
 import platform
 import random
-import resource
-import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -23,6 +21,7 @@ import numpy as np
 import torch
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.memory import peak_memory_bytes, reset_peak_memory
 from evidentia.experiments.code_version import code_version
 from evidentia.experiments.jobs import JobFunction
 from evidentia.experiments.study_source import StudySource
@@ -101,7 +100,7 @@ def perform(task: Task) -> Outcome:
     what ran before it or beside it. Workers, not threads, are what makes a study faster.
     """
     job = task.job
-    _reset_peak_memory()
+    reset_peak_memory()
     wall, cpu = time.monotonic(), time.process_time()
     metrics, failure = None, None
     try:
@@ -117,7 +116,7 @@ def perform(task: Task) -> Outcome:
         failure,
         seconds=time.monotonic() - wall,
         cpu_seconds=time.process_time() - cpu,
-        peak_memory_bytes=_peak_memory(),
+        peak_memory_bytes=peak_memory_bytes(),
         environment=environment(),
     )
 
@@ -195,14 +194,6 @@ def alike_everywhere(seed: int) -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _reset_peak_memory() -> None:
-    """Let the peak start anew, where the system can (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
 def _processor() -> str:
     """The model, as far as the system tells it."""
     try:
@@ -210,13 +201,3 @@ def _processor() -> str:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor()
-
-
-def _peak_memory() -> int:
-    try:
-        status = Path(f"/proc/{os.getpid()}/status").read_text()
-        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        # Linux counts kilobytes, macOS bytes.
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 from typing_extensions import Self
 
 from evidentia._support.files import write_text
+from evidentia._support.memory import peak_memory_bytes
 from evidentia._version import __version__
 
 
@@ -33,9 +32,7 @@ class RunCost(NamedTuple):
     @classmethod
     def now(cls) -> Self:
         """The clocks of this process; only differences mean anything."""
-        # Linux counts kilobytes, macOS bytes.
-        unit = 1 if sys.platform == "darwin" else 1024
-        return cls(time.monotonic(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+        return cls(time.monotonic(), time.process_time(), peak_memory_bytes())
 
     def since(self, start: RunCost) -> RunCost:
         """What it took from one reading of the clocks to this one."""
