@@ -44,7 +44,6 @@ def test_what_it_tells(data: SemiSupervisedData, parts: dict[str, Any]) -> None:
     assert data.sample_shape == (1, 4, 4)
     assert data.ratio == pytest.approx(0.4)
     assert data.extra_labels == 3
-    assert data.clean_set[0] is data.x_validation
     assert data.describe() == {
         "name": "data",
         "classes": 3,
@@ -59,7 +58,6 @@ def test_what_it_tells(data: SemiSupervisedData, parts: dict[str, Any]) -> None:
     assert "10 unlabeled (4 of them out of distribution)" in repr(data)
     unknown = from_arrays(parts["labeled"], parts["unlabeled"])
     assert (unknown.ratio, unknown.extra_labels, len(unknown.x_test)) == (None, 0, 0)
-    assert unknown.clean_set[1] is unknown.y_labeled
     assert "out of distribution" not in repr(unknown)
     assert unknown.describe()["ood"] is None
 

@@ -26,8 +26,8 @@ class SemiSupervisedData:
 
     Methods train on `x_labeled`, `y_labeled` and `x_unlabeled`. They may look at `x_validation` and `y_validation`,
     which are labels beyond the labeled ones and are to be counted as such; often there are none, and the labeled set
-    serves in their place (`clean_set`). `is_ood`, `y_unlabeled` and `ood_kind` are for scoring and for the oracle, and
-    None where nobody knows.
+    serves in their place. `is_ood`, `y_unlabeled` and `ood_kind` are for scoring and for the oracle, and None where
+    nobody knows.
 
     Attributes:
         x_labeled: inputs, shape `(n, ...)`.
@@ -97,11 +97,6 @@ class SemiSupervisedData:
     def extra_labels(self) -> int:
         """How many labels there are beyond the labeled set: those of the validation set."""
         return len(self.y_validation)
-
-    @property
-    def clean_set(self) -> tuple[Tensor, Tensor]:
-        """The clean labels that weights may be learnt by: the validation set or, if there is none, the labeled set."""
-        return (self.x_validation, self.y_validation) if self.extra_labels else (self.x_labeled, self.y_labeled)
 
     def describe(self) -> dict[str, Any]:
         """Sizes and names, ready for JSON."""

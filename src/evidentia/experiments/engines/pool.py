@@ -47,20 +47,11 @@ class _Worker:
 
 @ENGINES.register("pool")
 class ProcessPool(Engine):
-    """A pool of processes, started as they are needed.
-
-    Attributes:
-        processes: the ids of the workers.
-    """
+    """A pool of processes, started as they are needed."""
 
     def __init__(self, workers: int = 1, address: str | None = None) -> None:
         super().__init__(workers, address)
         self._workers: list[_Worker] = []
-
-    @property
-    def processes(self) -> list[int]:
-        """The ids of the workers' processes, those that have work first."""
-        return [worker.process.pid or 0 for worker in sorted(self._workers, key=lambda worker: worker.key is None)]
 
     @property
     def running(self) -> int:

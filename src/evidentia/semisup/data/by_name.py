@@ -103,7 +103,7 @@ def load_pool(
         unlabeled: samples of the pool in distribution; by default as in the table.
         pool_size: samples of the pool in all, in place of `unlabeled`.
         validation: samples with labels beyond the labeled ones, in all; by default none, and what wants clean labels
-            has the labeled set (`SemiSupervisedData.clean_set`).
+            has the labeled set.
         data_root: a folder that holds the files in torchvision's layouts, such as `MNIST/raw` or
             `cifar-10-batches-py`. Without it they are looked for in the cache folder (`$EVIDENTIA_CACHE`, else
             `~/.cache/evidentia`), and MNIST and Fashion-MNIST are fetched if they are not there, each time checked by

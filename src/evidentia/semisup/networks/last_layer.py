@@ -55,12 +55,6 @@ class LastLayer:
         """The name of the last layer in the network."""
         return str(self._linear[self.head])
 
-    @property
-    def parameter_names(self) -> list[str]:
-        """The names of its parameters among `network.named_parameters()`."""
-        prefix = f"{self.name}." if self.name else ""
-        return [f"{prefix}{name}" for name, _ in self.head.named_parameters()]
-
     def hidden_and_logits(self, x: Tensor, tensors: Mapping[str, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Run the network once: what goes into its last layer, shape `(B, D)`, and what comes out, `(B, K)`.
 
