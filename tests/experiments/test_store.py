@@ -60,7 +60,6 @@ def test_a_job_is_claimed_once_and_its_failure_is_kept(path: Path) -> None:
         assert not second.claim(JOB.key)
         second.forgive([JOB.key])
         assert second.claim(JOB.key)
-        assert second.attempts([JOB.key]) == {JOB.key: 2}
         second.release()
         assert second.states([JOB.key]) == {JOB.key: "waiting"}
 
@@ -138,7 +137,7 @@ def test_another_version_is_told(path: Path) -> None:
     connection = sqlite3.connect(filled(path))
     connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(FileFormatError, match="schema version 7, and this release reads version 1"):
+    with pytest.raises(FileFormatError, match="schema version 7, and this release reads version 2"):
         StudyStore(path)
 
 

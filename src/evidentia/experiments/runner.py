@@ -181,7 +181,6 @@ class _Run:
         if outcome.worker_died:
             self.deaths[key] += 1
             if self.deaths[key] <= self.retries:
-                self.store.count_attempt(key)
                 self._submit(key)
                 return
             times = f"{self.deaths[key]} times" if self.deaths[key] > 1 else "once"

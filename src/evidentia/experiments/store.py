@@ -96,11 +96,9 @@ class StudyStore:
             # Another may have been faster.
             if not self._is_free(key):
                 return False
-            now = time.time()
             connection.execute(
-                "UPDATE jobs SET state = 'running', owner = ?, lease_until = ?, heartbeat = ?, failure = NULL, "
-                "attempts = attempts + 1 WHERE key = ?",
-                (self._owner.name, now + self.lease_seconds, now, key),
+                "UPDATE jobs SET state = 'running', owner = ?, lease_until = ?, failure = NULL WHERE key = ?",
+                (self._owner.name, time.time() + self.lease_seconds, key),
             )
         return True
 
@@ -118,13 +116,6 @@ class StudyStore:
                 (state, metrics, outcome.failure, digest, *cost, outcome.key, self._owner.name),
             )
         return written.rowcount == 1
-
-    def count_attempt(self, key: str) -> None:
-        """Note that a job of this runner's is tried once more."""
-        with self._transaction() as connection:
-            connection.execute(
-                "UPDATE jobs SET attempts = attempts + 1 WHERE key = ? AND owner = ?", (key, self._owner.name)
-            )
 
     def release(self) -> None:
         """Give back all jobs that this runner holds."""
@@ -149,10 +140,6 @@ class StudyStore:
     def states(self, keys: Iterable[str]) -> dict[str, str]:
         """The state of each job that is known: waiting, running, done or failed."""
         return {key: row[0] for key, row in self._rows(keys, "state")}
-
-    def attempts(self, keys: Iterable[str]) -> dict[str, int]:
-        """How often each job was started."""
-        return {key: row[0] for key, row in self._rows(keys, "attempts")}
 
     def results(self, keys: Iterable[str]) -> dict[str, StoredResult]:
         """What the jobs that are done gave."""
@@ -191,13 +178,12 @@ class StudyStore:
         return owner != self._owner.name and (lease_until < time.time() or self._owner.is_gone(owner))
 
     def _beat(self) -> None:
-        now = time.time()
         # Threads have a connection each.
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=self.lease_seconds / 4)
         try:
             connection.execute(
-                "UPDATE jobs SET heartbeat = ?, lease_until = ? WHERE state = 'running' AND owner = ?",
-                (now, now + self.lease_seconds, self._owner.name),
+                "UPDATE jobs SET lease_until = ? WHERE state = 'running' AND owner = ?",
+                (time.time() + self.lease_seconds, self._owner.name),
             )
         finally:
             connection.close()

@@ -16,7 +16,7 @@ from typing import Any
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.experiments.job import job_key
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Marks a SQLite file as a store of ours ("evst").
 APPLICATION_ID = 0x65767374
 BUSY_SECONDS = 60.0
@@ -31,8 +31,6 @@ CREATE TABLE jobs (
     state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'failed')),
     owner TEXT,
     lease_until REAL,
-    heartbeat REAL,
-    attempts INTEGER NOT NULL DEFAULT 0,
     metrics TEXT,
     failure TEXT,
     seconds REAL,
