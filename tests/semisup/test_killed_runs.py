@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from evidentia import EvidentiaError
+from evidentia import EvidentiaError, MissingExtraError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import (
     OBJECTIVES,
@@ -132,6 +133,13 @@ def test_tensorboard_is_told_what_a_killed_run_has_saved_and_not_told(told: Sequ
     with run_log(settings, records[:2]) as tell:
         tell(records[2])
     assert steps_in(tmp_path) == [2, 4, 6]
+
+
+def test_the_extra_is_named_when_tensorboard_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    settings = SemiSupervisedTraining(tensorboard=tmp_path, progress=False)
+    with pytest.raises(MissingExtraError, match=r"evidentia\[tensorboard\]"), run_log(settings, []):
+        pass
 
 
 def test_a_look_at_the_pool_shows_how_far_it_is(

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.files import check_writable, write_text
 from evidentia._support.progress import progress_bar
 from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
@@ -104,9 +104,7 @@ def _tensorboard(folder: Path, before: Sequence[Record]) -> Iterator[Callable[[R
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise EvidentiaError(
-            "a TensorBoard log needs the package tensorboard; install evidentia[tensorboard], or log to JSON lines"
-        ) from error
+        raise MissingExtraError("tensorboard", "tensorboard", "a TensorBoard log") from error
     # A run may have been killed between its last checkpoint and what it was to write here of the same block. So that
     # block is written again, in place of what may stand there; of earlier ones only if there is no log of them.
     again = before[-1:] if any(folder.glob("events.*")) else before
