@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from evidentia import EvidentiaError
-from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import PoolReview, SemiSupervisedClassifier, from_arrays
 from evidentia.semisup.inputs.arrays import labeled_samples
 
@@ -88,16 +87,10 @@ def test_other_columns_are_told(clf: SemiSupervisedClassifier) -> None:
         clf.predict(FRAME[["t", "t"]])
 
 
-def test_names_are_saved_and_files_from_before_load(clf: SemiSupervisedClassifier, tmp_path: Path) -> None:
+def test_names_are_saved(clf: SemiSupervisedClassifier, tmp_path: Path) -> None:
     file = tmp_path / "clf.safetensors"
     clf.save(file)
     assert torch.equal(SemiSupervisedClassifier.load(file).predict(TURNED).probs, clf.predict(FRAME).probs)
-    kind = "semi-supervised classifier"
-    tensors, content = load_tensors(file, kind)
-    del content["columns"]
-    save_tensors(file, kind, tensors, content)
-    old = SemiSupervisedClassifier.load(file)
-    assert torch.equal(old.predict(FRAME).probs, clf.predict(FRAME).probs)
 
 
 def test_a_run_goes_on_whether_the_data_have_names_or_not(tmp_path: Path) -> None:

@@ -171,17 +171,23 @@ def test_methods_of_ones_own_are_loaded_in_words_only(data: SemiSupervisedData, 
             getattr(loaded, name)
 
 
-def test_files_from_before_clusters_and_uncertainty_were_saved(data: SemiSupervisedData, tmp_path: Path) -> None:
+def test_a_method_without_clusters_and_uncertainty_is_loaded_without(data: SemiSupervisedData, tmp_path: Path) -> None:
     path = tmp_path / "clf.safetensors"
-    clf = SemiSupervisedClassifier("vat", "meta", **QUICK).fit(data)
-    clf.save(path)
-    tensors, content = load_tensors(path, "semi-supervised classifier")
-    kept = {name: tensor for name, tensor in tensors.items() if name not in ("clusters", "uncertainty")}
-    save_tensors(path, "semi-supervised classifier", kept, content)
+    SemiSupervisedClassifier("vat", "none", **QUICK).fit(data).save(path)
     loaded = SemiSupervisedClassifier.load(path)
     assert loaded.clusters_ is None
     assert loaded.uncertainty_ is None
-    assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
+
+
+def test_a_file_that_lacks_a_part_is_refused(data: SemiSupervisedData, tmp_path: Path) -> None:
+    path, kind = tmp_path / "clf.safetensors", "semi-supervised classifier"
+    SemiSupervisedClassifier("vat", "none", **QUICK).fit(data).save(path)
+    tensors, content = load_tensors(path, kind)
+    for name in (*content, "weights", "labels", "confidence"):
+        less = [{key: value for key, value in part.items() if key != name} for part in (tensors, content)]
+        save_tensors(path, kind, *less)
+        with pytest.raises(FileFormatError, match=f"does not hold a whole semi-supervised classifier.*{name}"):
+            SemiSupervisedClassifier.load(path)
 
 
 def test_a_network_of_ones_own_is_needed_again_to_load(data: SemiSupervisedData, tmp_path: Path) -> None:

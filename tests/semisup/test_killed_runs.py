@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError, MissingExtraError
-from evidentia._support.files import load_tensors, save_tensors
 from evidentia.semisup import (
     OBJECTIVES,
     ByUncertainty,
@@ -84,18 +83,6 @@ def test_the_report_and_its_warning_are_there_after_a_resume(kind: Any, tmp_path
     assert isinstance(reports[0], PoolReport)
     assert reports[0].suspicious
     assert reports[0] == reports[1]
-
-
-def test_a_checkpoint_from_before_reports_were_kept_is_taken_up(tmp_path: Path) -> None:
-    kept = tmp_path / "run.safetensors"
-    first = SemiSupervisedClassifier("pi-model", by_discriminator(), checkpoint=kept, **QUICK).fit(DATA)
-    tensors, content = load_tensors(kept, "semi-supervised training")
-    old = {name: tensor for name, tensor in tensors.items() if not name.startswith("robust/")}
-    assert len(old) < len(tensors)
-    save_tensors(kept, "semi-supervised training", old, content)
-    again = SemiSupervisedClassifier("pi-model", by_discriminator(), checkpoint=kept, **QUICK).fit(DATA)
-    assert torch.equal(first.weights_, again.weights_)
-    assert again.robust.estimator.report_ is None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -166,10 +166,6 @@ class SemiSupervisedClassifier:
 
     def review(self) -> PoolReview:
         """What became of the pool: a table, and with `evidentia.reports.pool_picture` a picture."""
-        if self._review is None and self._loaded:
-            raise EvidentiaError(
-                "the file that this classifier is from holds no review of the pool; train anew for one"
-            )
         if self._review is None:
             raise NotTrainedError("the classifier is not trained yet and has no review; call fit first")
         return self._review
@@ -185,7 +181,7 @@ class SemiSupervisedClassifier:
             class_names=self.class_names,
             form=self._form,
             pool=self._pool,
-            used=self._review is None or self._review.used,
+            used=self.review().used,
             history=self.history_,
         ).write(path)
 

@@ -37,10 +37,10 @@ class SavedClassifier:
         num_classes: K.
         class_names: names of the classes, or nothing.
         form: the samples' shape, and what is done to them before the network sees them.
-        pool: what is known of every sample of the pool, by the names of `PoolReview`; weights at least.
+        pool: what is known of every sample of the pool, by the names of `PoolReview`.
         used: whether the pool was trained on.
         history: what was measured in each block.
-        review: what became of the pool, as far as it is known.
+        review: what became of the pool.
     """
 
     network: nn.Module
@@ -53,12 +53,10 @@ class SavedClassifier:
     pool: dict[str, Tensor]
     used: bool
     history: list[Record]
-    review: PoolReview | None = field(init=False)
+    review: PoolReview = field(init=False)
 
     def __post_init__(self) -> None:
-        # Files from before labels of the pool were kept have none.
-        whole = "labels" in self.pool
-        review = PoolReview(**self.pool, class_names=self.class_names, used=self.used) if whole else None
+        review = PoolReview(**self.pool, class_names=self.class_names, used=self.used)
         object.__setattr__(self, "review", review)
 
     def write(self, path: str | Path) -> None:
@@ -116,11 +114,8 @@ class SavedClassifier:
                 num_classes=content["num_classes"],
                 class_names=tuple(content["class_names"]),
                 form=form,
-                pool={
-                    "weights": tensors["weights"],
-                    **{name: each for name, each in tensors.items() if "/" not in name},
-                },
-                used=content.get("used", True),
+                pool={name: each for name, each in tensors.items() if "/" not in name},
+                used=content["used"],
                 history=content["history"],
             )
         except (KeyError, TypeError, RuntimeError) as error:
@@ -128,11 +123,13 @@ class SavedClassifier:
 
 
 def _form(tensors: dict[str, Tensor], content: dict[str, Any]) -> InputForm:
-    # Files from before grey images got a channel do not say so, and their networks were given none.
-    form = InputForm(tuple(content["sample_shape"]), content.get("adds_channel", False))
-    # Nor do files from before columns were kept by their names, or samples could be standardised.
-    form = replace(form, columns=tuple(content.get("columns", ())), values=content.get("values"))
-    if not content.get("standardise", False):
+    form = InputForm(
+        sample_shape=tuple(content["sample_shape"]),
+        adds_channel=content["adds_channel"],
+        columns=tuple(content["columns"]),
+        values=content["values"],
+    )
+    if not content["standardise"]:
         return form
     scale = Scale(**part_of(tensors, "scale"))
     if scale.applied(torch.zeros(1, *form.network_shape)).shape != (1, *form.network_shape):

@@ -116,7 +116,7 @@ def estimator_state(estimator: PoolUncertainty | None) -> dict[str, Tensor]:
 
 
 def load_estimator_state(estimator: PoolUncertainty | None, state: Mapping[str, Tensor]) -> None:
-    """Give an estimator back what `estimator_state` gave; runs from before there was such a state have none."""
+    """Give an estimator back what `estimator_state` gave."""
     entries = part_of(state, "estimator")
     if len(entries) < len(state) or (entries and estimator is None):
         raise EvidentiaError(f"this state is of another robust method: it holds {', '.join(sorted(state))}")

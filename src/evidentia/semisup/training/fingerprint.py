@@ -38,13 +38,11 @@ def fingerprint(
     tensors = [data.x_labeled, data.y_labeled, data.x_unlabeled, data.x_validation, data.y_validation]
     if truth and data.is_ood is not None:
         tensors.append(data.is_ood)
-    frozen = frozen_layers(network)
     return {
         **methods,
         **settings.model_dump(mode="json", exclude=_UNIMPORTANT),
         "data": digest(tensors),
         "network": f"{words(network)} {module_digest(network)}",
-        # Only if it is so: runs from before there was a choice are to go on.
-        **({"standardise": True} if standardise else {}),
-        **({"frozen": frozen} if frozen else {}),
+        "standardise": standardise,
+        "frozen": frozen_layers(network),
     }

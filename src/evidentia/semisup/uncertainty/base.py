@@ -118,7 +118,7 @@ class PoolUncertainty(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take up what `state_dict` gave; nothing, if the run is from before there was something to keep."""
+        """Take up what `state_dict` gave."""
         check_no_state(self, state, "estimator")
 
     @abstractmethod
