@@ -185,6 +185,16 @@ def test_numbers_that_no_detector_has_are_refused(
         EventDetector.load(tmp_path / "detector")
 
 
+def test_a_file_that_lacks_a_part_is_refused(fitted: EventDetector, tmp_path: Path) -> None:
+    file = tmp_path / "detector"
+    fitted.save(file)
+    tensors, content = load_tensors(file, "event detector")
+    for name in content:
+        save_tensors(file, "event detector", tensors, {key: part for key, part in content.items() if key != name})
+        with pytest.raises(FileFormatError, match=f"does not hold a whole event detector: '{name}'"):
+            EventDetector.load(file)
+
+
 @pytest.mark.parametrize("network", list(NETWORKS))
 def test_every_network_trains(clips: list[Clip], network: str) -> None:
     series = network in ("temporal", "slowfast", "aia", "acar")

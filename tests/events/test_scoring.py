@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.events import Clip, EventDetector, PhaseI, SeriesInputs, SoundInputs, Trigger, calibrate, synthetic_clips
 from evidentia.events.front_end.inputs import Inputs
@@ -192,13 +191,6 @@ def test_a_detector_keeps_the_trigger_that_it_was_calibrated_for(clips: list[Cli
     assert again.tuning.max_delay == 2.0
     with pytest.raises(EvidentiaError, match="3 of 2"):
         EventDetector(needed=3, of=2)
-    # Files that were written before detectors had a trigger, and names of channels.
-    tensors, content = load_tensors(tmp_path / "detector", "event detector")
-    older = {name: part for name, part in content.items() if name not in ("trigger", "columns")}
-    older["tuning"] = {n: v for n, v in content["tuning"].items() if n not in ("max_delay", "early_collar")}
-    save_tensors(tmp_path / "older", "event detector", tensors, older)
-    old = EventDetector.load(tmp_path / "older")
-    assert (old.trigger, old.columns_, old.tuning.early_collar) == (Trigger(), (), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +12,6 @@ from torch import Tensor
 from evidentia import EvidentiaError
 from evidentia.events import WBC, DetectorStream, EventDetector, OnsetWarning, make_head
 from evidentia.events.streams.triggers import LONG_AGO
-from evidentia.learning.checkpoint import digest
 
 State = dict[str, Tensor]
 
@@ -57,6 +54,14 @@ def test_what_says_no_detector(det: EventDetector, state: State, identity: Tenso
         det.stream().load_state_dict({**state, "detector": identity})
     with pytest.raises(EvidentiaError, match="another detector"):
         det.stream().load_state_dict({**state, "detector": torch.zeros(32, dtype=torch.uint8)})
+
+
+def test_a_state_that_lacks_a_part(det: EventDetector, state: State) -> None:
+    for name in state:
+        stream = det.stream()
+        with pytest.raises(EvidentiaError, match="not the state of a stream" if name == "detector" else name):
+            stream.load_state_dict({other: part for other, part in state.items() if other != name})
+        assert stream.time == 0
 
 
 @pytest.mark.parametrize("waiting", [torch.tensor(1.0), torch.zeros(3, 2), torch.zeros(3, dtype=torch.float64)])
@@ -149,24 +154,6 @@ def test_warnings_that_look_back_further_than_was_kept(
     with pytest.raises(EvidentiaError, match=r"without warnings, .* the 5 segments .* go on with warnings=False"):
         warned.load_state_dict(plain.state_dict())
     assert warned.time == 0
-
-
-@pytest.mark.parametrize("warnings", [True, False])
-def test_states_named_by_all_heads_are_still_taken(det: EventDetector, sound: Tensor, warnings: bool) -> None:
-    """As they were written before streams could go on without their warnings."""
-    heads = [det.head_, det.warning_] if warnings else [det.head_]
-    described = {
-        "labels": det.labels_,
-        "heads": [head.describe() for head in heads],
-        "inputs": det.inputs_.model_dump(mode="json"),
-        "evidence": [det.settings.loss, det.settings.activation],
-        "network": digest(det.network_.state_dict().values()),
-    }
-    name = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
-    stream, again = det.stream(warnings=warnings), det.stream(warnings=warnings)
-    stream.push(sound[:20_000])
-    again.load_state_dict({**stream.state_dict(), "detector": torch.tensor(list(name), dtype=torch.uint8)})
-    assert alarms(again, sound[20_000:]) == alarms(stream, sound[20_000:])
 
 
 def test_another_head_is_another_detector(detector: Callable[..., EventDetector], state: State) -> None:

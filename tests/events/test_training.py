@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia._support.files import load_tensors, save_tensors
 from evidentia.evaluation import EventTruth
 from evidentia.events import (
     Augmentation,
@@ -251,7 +250,7 @@ def test_a_series_of_any_unit_trains_alike(scale: float, tmp_path: Path) -> None
     assert found[0][0] == pytest.approx(found[1][0], rel=0.02)
 
 
-def test_units_are_left_alone_where_they_are_large_enough(tmp_path: Path) -> None:
+def test_units_are_left_alone_where_they_are_large_enough() -> None:
     large = EventDetector("temporal", epochs=1, **QUICK).fit([series(5.0, n) for n in range(5)])
     assert large.network_.unit is None
     small = EventDetector("temporal", epochs=1, **QUICK).fit([series(1e-3, n) for n in range(5)])
@@ -261,9 +260,3 @@ def test_units_are_left_alone_where_they_are_large_enough(tmp_path: Path) -> Non
     # A network that has learned before keeps its units.
     after = EventDetector(small.network_, epochs=1, **QUICK).fit([series(1e-6, n) for n in range(5)])
     assert torch.equal(after.network_.unit, small.network_.unit)
-    # Files of before have none.
-    large.save(tmp_path / "detector")
-    tensors, content = load_tensors(tmp_path / "detector", "event detector")
-    del content["unit"]
-    save_tensors(tmp_path / "older", "event detector", tensors, content)
-    assert EventDetector.load(tmp_path / "older").network_.unit is None

@@ -62,19 +62,17 @@ def load_detector(kind: type[Detector], path: str | Path, network: EventNetwork 
             content["labels"],
             content["preset"],
             content["network_settings"],
-            content.get("sound"),
+            content["sound"],
             **{name: value for name, value in content["settings"].items() if name not in _LEFT_OUT},
             **content["tuning"],
-            # Files of before have neither a trigger of their own nor the names of channels.
-            **content.get("trigger", {}),
+            **content["trigger"],
         )
         det.labels_, det.inputs_ = tuple(content["labels"]), Inputs.from_dict(content["inputs"])
-        det.columns_ = tuple(content.get("columns", ()))
+        det.columns_ = tuple(content["columns"])
         trained = det._new_network()
         trained.load_state_dict(part_of(tensors, "network"))
         _check_finite(trained, path)
-        # Nor have they units of their own.
-        unit = content.get("unit")
+        unit = content["unit"]
         trained.unit = None if unit is None else torch.tensor(unit).expand(trained.features).clone()
         det.history_, det.calibration_ = content["history"], content["calibration"]
         det.head_, det.warning_ = chosen, warning

@@ -15,6 +15,9 @@ from evidentia.events.front_end.inputs import Inputs
 from evidentia.events.state import Arrays
 from evidentia.events.streams.memory import Memory
 
+# What a state holds beyond the memory.
+_OWN = ("waiting", "owed", "gap")
+
 
 class Place(NamedTuple):
     """Where a stream is. It is replaced whole, so that whatever interrupts a push finds it before or after it."""
@@ -54,9 +57,9 @@ class Place(NamedTuple):
     def from_dict(cls, state: Arrays, fresh: Memory, inputs: Inputs) -> Place:
         """What `to_dict` was asked of, checked to be that of a stream with such a memory and such inputs."""
         arrays = dict(state)
-        # States of before owe nothing, and are in no gap.
-        owed, gap = arrays.pop("owed", np.zeros(1)), arrays.pop("gap", np.zeros(1, dtype=np.int64))
-        waiting = arrays.pop("waiting")
+        if missing := [name for name in _OWN if name not in arrays]:
+            raise EvidentiaError(f"the state lacks {', '.join(missing)}; give what state_dict returned")
+        waiting, owed, gap = (arrays.pop(name) for name in _OWN)
         memory = Memory.from_dict(arrays).fitted(fresh)
         memory.check_like(fresh)
         memory.check_values()

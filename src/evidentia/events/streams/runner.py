@@ -41,23 +41,19 @@ class Runner:
     trigger: Trigger
 
     @cached_property
-    def identities(self) -> tuple[bytes, bytes]:
-        """Hashes of all that decides what a stream's memory means: that of new states, and that of older ones.
+    def identity(self) -> bytes:
+        """A hash of all that decides what a stream's memory means.
 
-        New ones leave out the head that warns, because a stream may go on with or without warnings.
+        It leaves out the head that warns, because a stream may go on with or without warnings.
         """
         described = {
             "labels": self.labels,
             "inputs": self.inputs.model_dump(mode="json"),
             "evidence": [self.pipeline.loss, self.pipeline.activation],
             "network": module_digest(self.pipeline.network),
+            "heads": [self.pipeline.heads[0].describe()],
         }
-        heads = [head.describe() for head in self.pipeline.heads]
-        with_one, with_all = (
-            hashlib.sha256(json.dumps({**described, "heads": some}, sort_keys=True).encode()).digest()
-            for some in (heads[:1], heads)
-        )
-        return with_one, with_all
+        return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).digest()
 
     def begin(self) -> Memory:
         """The memory of one stream that has not begun."""

@@ -117,7 +117,7 @@ class DetectorStream:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that is remembered of the stream, as tensors of its own: with them another stream goes on identically."""
-        identity = torch.frombuffer(bytearray(self.runner.identities[0]), dtype=torch.uint8)
+        identity = torch.frombuffer(bytearray(self.runner.identity), dtype=torch.uint8)
         return {**self._place.to_dict(), "detector": identity}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -128,9 +128,9 @@ class DetectorStream:
         """
         arrays = as_arrays(state)
         identity = arrays.pop("detector", None)
-        if "waiting" not in arrays or identity is None or identity.dtype != np.uint8 or identity.ndim != 1:
+        if identity is None or identity.dtype != np.uint8 or identity.ndim != 1:
             raise EvidentiaError("this is not the state of a stream; give what state_dict returned")
-        if identity.tobytes() not in self.runner.identities:
+        if identity.tobytes() != self.runner.identity:
             raise EvidentiaError("the state is of a stream of another detector; load that detector to go on with it")
         self._place = Place.from_dict(arrays, self.runner.begin(), self.runner.inputs)
 
