@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from evidentia import EvidentiaError
+from evidentia import EvidentiaError, FileFormatError
 from evidentia.cli import app
 from evidentia.experiments import STUDIES, Study, read_results
 from evidentia.experiments.graph_configuration import graph_configuration
@@ -19,10 +19,9 @@ STUDY = STUDIES["graph-ood"]
 
 
 def record(path: Path, seeds: list[int], entropy: list[float], **options: Any) -> Path:
-    configuration = {"data": "cora", "task": "ood", "method": "gcn", "protocol": "clean", "members": 1, **options}
     content = {
         "evidentia_version": "0.1.0",
-        "configuration": {**configuration, "backbone": None, "cache": "/some/where"},
+        "configuration": {**graph_configuration("cora", "ood", "gcn"), **options},
         "seeds": seeds,
         "metrics": [{"accuracy": 0.9, "auroc": {"entropy": value}} for value in entropy],
         "wall_seconds": 8.0,
@@ -84,20 +83,25 @@ def test_other_settings_and_seeds_that_come_twice_are_refused(tmp_path: Path) ->
         records_table(STUDY, [file])
 
 
-def test_a_record_may_have_all_settings_or_those_that_are_not_usual(tmp_path: Path) -> None:
+def test_a_record_has_all_settings_of_the_study(tmp_path: Path) -> None:
     full = graph_configuration("cora", "ood", "gcn")
-    files = [record(tmp_path / "old.json", [0], [0.5]), record(tmp_path / "new.json", [1], [0.5], **full)]
-    content = json.loads(files[1].read_text())
-    # As it is written now: a backbone by its name, and no deviation of one seed.
-    content["configuration"], content["std"] = full, {"auroc": {"entropy": None}}
-    files[1].write_text(json.dumps(content))
-    assert list(records_table(STUDY, files).rows[0].values) == [0, 1]
+    file = record(tmp_path / "run.json", [1], [0.5])
+    content = json.loads(file.read_text())
+    # One seed has no deviation.
+    content["std"] = {"auroc": {"entropy": None}}
+    file.write_text(json.dumps(content))
+    assert list(records_table(STUDY, [file]).rows[0].values) == [1]
+    for name in full.keys() - {"data", "task", "method"}:
+        content["configuration"] = {other: value for other, value in full.items() if other != name}
+        file.write_text(json.dumps(content))
+        with pytest.raises(FileFormatError, match=f"is no whole record: its configuration lacks {name}"):
+            records_table(STUDY, [file])
     for other in ({"classes": "random"}, {"per_class": 5}, {"patience": 9}, {"dropout": 0.1}, {"backbone": "gat"}):
         ((name, value),) = other.items()
         content["configuration"] = json.loads(json.dumps(graph_configuration("cora", "ood", "gcn", **other)))
-        files[1].write_text(json.dumps(content))
+        file.write_text(json.dumps(content))
         with pytest.raises(EvidentiaError, match=f"was run with {name} {value}, and the study has {full[name]}"):
-            records_table(STUDY, files)
+            records_table(STUDY, [file])
 
 
 def test_the_command_runs_nothing_and_exports(tmp_path: Path) -> None:
@@ -109,5 +113,4 @@ def test_the_command_runs_nothing_and_exports(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "75.0 ±" in result.stdout
     assert read_results(out).rows[0].mean == pytest.approx(75.0)
-    assert "/some/where" not in out.read_text()
     assert Path(f"{out}.html").read_text().startswith("<!doctype html>")

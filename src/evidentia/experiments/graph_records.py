@@ -16,8 +16,6 @@ from evidentia.experiments.study_row import paired_tests
 from evidentia.experiments.study_table import CellRuns, StudyTable, table_rows
 
 _NAMED = ("data", "task", "method")
-# Records were once written without what is usual; null there, or nothing, is the method's own.
-_OF_THE_METHOD = ("backbone", "propagation")
 _PARTS = ("evidentia_version", "configuration", "seeds", "metrics", "wall_seconds", "cpu_seconds", "peak_memory_bytes")
 
 
@@ -27,10 +25,9 @@ class _Record:
     content: Mapping[str, Any]
 
     @property
-    def options(self) -> dict[str, Any]:
-        # Where teachers are kept changes nothing.
-        unset = {"cache", *(name for name in _OF_THE_METHOD if self.content["configuration"].get(name) is None)}
-        return {name: value for name, value in self.content["configuration"].items() if name not in unset}
+    def options(self) -> Mapping[str, Any]:
+        options: Mapping[str, Any] = self.content["configuration"]
+        return options
 
     @property
     def command(self) -> str:
@@ -109,11 +106,11 @@ def _is_of(record: _Record, cell: Cell) -> bool:
     options, wanted = record.options, cell.configuration
     if any(options[name] != wanted[name] for name in _NAMED):
         return False
-    usual = graph_configuration(options["data"], options["task"], options["method"])
-    expected, run = graph_configuration(**wanted), {**usual, **options}
-    for name in (*options, *wanted):
-        given, needed = (settings.get(name, "as usual") for settings in (run, expected))
-        if given != needed:
+    expected = graph_configuration(**wanted)
+    if missing := [name for name in expected if name not in options]:
+        raise FileFormatError(f"{record.path} is no whole record: its configuration lacks {', '.join(missing)}")
+    for name, given in options.items():
+        if given != (needed := expected.get(name)):
             raise EvidentiaError(f"{record.path} was run with {name} {given}, and the study has {needed}")
     return True
 
