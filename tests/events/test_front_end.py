@@ -12,6 +12,7 @@ from evidentia import EvidentiaError, validation
 from evidentia.events import LogMel, LogMelStream, mel_filters
 from evidentia.events.front_end import log_mel
 from evidentia.events.front_end.live_log_mel import LiveLogMel
+from evidentia.events.front_end.log_mel import filter_at
 from evidentia.events.state import FrontEndState
 
 # dB: of rounding, where a matrix product adds in another order.
@@ -46,6 +47,14 @@ def test_filters_are_those_of_librosa(rate, window, mels, low, high):
 
 def test_every_filter_of_the_thesis_hears_something():
     assert bool((mel_filters().sum(0) > 0).all())
+
+
+@pytest.mark.parametrize(("mels", "low", "high"), [(128, 0.0, None), (40, 50.0, 14_000.0)])
+def test_every_filter_is_found_by_the_frequency_of_its_peak(mels, low, high):
+    # With a window of a second or more a frequency is a Hz or less wide.
+    filters = mel_filters(32_000, 2**16, mels, low, high)
+    found = [filter_at(int(row) * 32_000 / 2**16, 32_000, mels, low, high) for row in filters.argmax(0)]
+    np.testing.assert_allclose(found, range(mels), atol=0.03)
 
 
 def test_equal_to_librosa(dtype):

@@ -12,6 +12,7 @@ import torch
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
 from evidentia.events.front_end.channels import arranged
+from evidentia.events.front_end.log_mel import filter_at
 from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
 
 if TYPE_CHECKING:
@@ -121,16 +122,11 @@ def _draw_sound(ax: Axes, inputs: SoundInputs, clip: Clip) -> None:
         interpolation="nearest",
     )
     ticks = [hertz for hertz in _KILOHERTZ if 1000 * hertz <= inputs.rate / 2]
-    step = _mel(inputs.rate / 2) / (inputs.mels + 1)
-    ax.set_yticks([_mel(1000 * each) / step - 1 for each in ticks], [f"{each:g}" for each in ticks])
+    places = [filter_at(1000 * each, inputs.rate, inputs.mels) for each in ticks]
+    ax.set_yticks(places, [f"{each:g}" for each in ticks])
     ax.set_ylim(-0.5, inputs.mels - 0.5)
     ax.set_ylabel("kHz", fontsize=9)
     ax.tick_params(labelsize=_NOTE_SIZE)
-
-
-def _mel(hertz: float) -> float:
-    """Slaney's mel, as in the front end."""
-    return 3 * hertz / 200 if hertz < 1000 else 15 + 27 * float(np.log(hertz / 1000) / np.log(6.4))
 
 
 def _draw_series(ax: Axes, clip: Clip) -> None:

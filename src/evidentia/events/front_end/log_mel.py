@@ -56,6 +56,20 @@ def mel_filters(
     return torch.from_numpy(triangles * 2 / (high - low))
 
 
+def filter_at(
+    hertz: float, sample_rate: int = 16_000, mels: int = 128, f_min: float = 0.0, f_max: float | None = None
+) -> float:
+    """Which filter of `mel_filters` peaks at a frequency, counted from 0; between two filters a number between theirs.
+
+    Example:
+        >>> peak = int(mel_filters()[:, 60].argmax()) * 16_000 / 2048
+        >>> f"{peak:.1f} Hz, filter {filter_at(peak):.1f}"
+        '1554.7 Hz, filter 60.1'
+    """
+    low, top = _mel(f_min), _mel(sample_rate / 2 if f_max is None else f_max)
+    return (_mel(hertz) - low) / (top - low) * (mels + 1) - 1
+
+
 class LogMel(nn.Module):
     """Log-mel frames in dB of sound, offline (`forward`, `centred`) and of live streams (`start`, `step`).
 
