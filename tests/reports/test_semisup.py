@@ -17,7 +17,6 @@ from torch.utils.data import TensorDataset
 
 from evidentia import EvidentiaError, MissingExtraError
 from evidentia.reports import (
-    accuracy_over_ratio,
     decision_boundaries,
     decision_boundary,
     pool_picture,
@@ -503,55 +502,11 @@ def test_histories_without_curves_are_refused(history: Any, message: str) -> Non
         weight_curves(history)
 
 
-def test_accuracy_has_a_line_and_a_band_a_method() -> None:
-    rows = [
-        ("none", 0.5, [0.5, 0.6]),
-        ("none", 0.25, [0.8]),
-        ("ours", 0.25, [0.9, 1.0]),
-        ("ours", 0.5, [0.9]),
-        ("none", 0.5, [0.7]),
-    ]
-    figure = accuracy_over_ratio(rows, title="two moons")
-    ax = figure.axes[0]
-    none, ours = ax.get_lines()
-    assert none.get_xdata().tolist() == [25, 50]
-    assert none.get_ydata().tolist() == pytest.approx([80, 60])
-    assert ours.get_ydata().tolist() == pytest.approx([95, 90])
-    band = ax.collections[0].get_paths()[0].get_extents()
-    assert (band.y0, band.y1) == pytest.approx((50, 80))
-    assert legend(figure) == ["none", "ours"]
-    assert ax.get_ylim()[1] <= 101
-    assert_fits(figure)
-
-
-def test_many_methods_look_different_and_one_ratio_will_do() -> None:
-    figure = accuracy_over_ratio([(f"method {k}", 0.5, [0.5 + k / 50, 0.6]) for k in range(20)])
-    looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in figure.legends[0].legend_handles}
-    assert len(looks) == 20
-    assert_fits(figure)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "no rows"),
-        ([("ours", 50, [0.9])], "'ours' has a row with 50"),
-        ([("ours", 0.5, [98.0])], r"all from 0 to 1 \(divide a percentage by 100\), got \[98.0\]"),
-        ([("ours", 0.5, [float("nan")])], "all from 0 to 1"),
-        ([("ours", 0.5, [])], "at least one accuracy"),
-    ],
-)
-def test_rows_that_cannot_be_drawn_are_refused(rows: Any, message: str) -> None:
-    with pytest.raises(EvidentiaError, match=message):
-        accuracy_over_ratio(rows)
-
-
 FIGURES = {
     "images": lambda: pool_picture(review(60, is_ood=torch.arange(60) % 2 == 0), images(60)),
     "points": lambda: pool_picture(review(60), torch.randn(60, 2)),
     "boundary": lambda: decision_boundary(linear, two_moons("boundary"), resolution=30),
     "weights": lambda: weight_curves(HISTORY),
-    "accuracy": lambda: accuracy_over_ratio([("ours", 0.25, [0.9, 0.8]), ("ours", 0.5, [0.9])]),
 }
 
 

@@ -18,7 +18,7 @@ from evidentia.reports.reliability import plot_reliability
 from evidentia.reports.report import Report
 from evidentia.reports.semisup import pool_picture
 from evidentia.reports.semisup_boundary import decision_boundaries, decision_boundary
-from evidentia.reports.semisup_curves import accuracy_over_ratio, weight_curves
+from evidentia.reports.semisup_curves import weight_curves
 from evidentia.reports.simplex import plot_simplex
 from evidentia.reports.study import study_report
 from evidentia.reports.study_pictures import study_pictures
@@ -29,7 +29,6 @@ __all__ = [
     "PALETTE",
     "PICTURES",
     "Report",
-    "accuracy_over_ratio",
     "clip_picture",
     "decision_boundaries",
     "decision_boundary",

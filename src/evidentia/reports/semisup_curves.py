@@ -1,4 +1,4 @@
-"""Weights and losses over training, and accuracy over how dirty the pool is."""
+"""Weights and losses over training."""
 
 from __future__ import annotations
 
@@ -6,20 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from evidentia._support.errors import EvidentiaError
 from evidentia.reports.semisup_style import in_colour, ood_colour
-from evidentia.reports.style import (
-    PALETTE,
-    colour,
-    ink,
-    label_axes,
-    line_dashes,
-    new_figure,
-    point_marker,
-    require_matplotlib,
-)
+from evidentia.reports.style import colour, ink, label_axes, line_dashes, new_figure, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,51 +65,6 @@ def weight_curves(history: Sequence[Mapping[str, Any]], *, title: str | None = N
         _draw_panel(ax, panel, lines)
     if title is not None:
         figure.suptitle(title, fontsize=12)
-    return figure
-
-
-def accuracy_over_ratio(
-    rows: Sequence[tuple[str, float, Sequence[float]]],
-    *,
-    title: str | None = None,
-) -> Figure:
-    """Draw the accuracy of methods over the share of OOD in the pool: means, and bands of a standard deviation.
-
-    Args:
-        rows: a method, a ratio in [0, 1] and the accuracies of its seeds, in [0, 1]. Rows of the same method and ratio
-            are taken together; methods come in the order in which they first appear.
-        title: a title above the axes.
-
-    Raises:
-        EvidentiaError: if there are no rows, or a ratio or accuracy is outside [0, 1].
-
-    Example:
-        >>> rows = [("none", 0.25, [0.61, 0.60]), ("none", 0.5, [0.50, 0.52]), ("ours", 0.25, [0.99, 0.98])]
-        >>> ax = accuracy_over_ratio(rows).axes[0]
-        >>> ax.get_lines()[0].get_ydata().round(1).tolist()
-        [60.5, 51.0]
-    """
-    require_matplotlib()
-    methods = _by_method(rows)
-    figure, (ax,) = new_figure(width=6.8, height=max(4.0, 0.24 * len(methods) + 1.2))
-    ratios = sorted({ratio for points in methods.values() for ratio in points})
-    for index, (method, points) in enumerate(methods.items()):
-        where = sorted(points)
-        means = np.array([100 * np.mean(points[ratio]) for ratio in where])
-        spread = np.array([100 * np.std(points[ratio], ddof=1) if len(points[ratio]) > 1 else 0.0 for ratio in where])
-        x, shade = 100 * np.array(where), colour(index)
-        turn = index // len(PALETTE)
-        look = point_marker(index) + line_dashes(turn)
-        ax.plot(x, means, look, color=shade, linewidth=1.8, markersize=5.5, label=method, zorder=3)
-        ax.fill_between(x, means - spread, means + spread, color=shade, alpha=0.16, linewidth=0)
-        if len(where) == 1:
-            # A band needs two ratios to have a width.
-            ax.errorbar(x, means, spread, color=shade, capsize=4, linewidth=1.2)
-    label_axes(ax, "out of distribution, % of the pool", "accuracy, %", title)
-    ax.set_xticks([100 * ratio for ratio in ratios])
-    ax.margins(x=0.06 if len(ratios) > 1 else 0.5)
-    _keep_below_100(ax)
-    figure.legend(loc="outside right upper", fontsize=9, frameon=False)
     return figure
 
 
@@ -181,20 +125,3 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if isfinite(number) else None
-
-
-def _by_method(rows: Sequence[tuple[str, float, Sequence[float]]]) -> dict[str, dict[float, list[float]]]:
-    methods: dict[str, dict[float, list[float]]] = {}
-    for method, ratio, accuracies in rows:
-        if not 0 <= ratio <= 1:
-            raise EvidentiaError(f"the ratio is the share of OOD, from 0 to 1; {method!r} has a row with {ratio!r}")
-        values = [float(value) for value in accuracies]
-        if not values or not all(0 <= value <= 1 for value in values):
-            raise EvidentiaError(
-                f"{method!r} at ratio {ratio:g} needs at least one accuracy, all from 0 to 1 (divide a percentage by "
-                f"100), got {values[:5]}"
-            )
-        methods.setdefault(str(method), {}).setdefault(float(ratio), []).extend(values)
-    if not methods:
-        raise EvidentiaError("there are no rows of method, ratio and accuracies to draw")
-    return methods
