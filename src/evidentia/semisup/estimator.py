@@ -26,7 +26,7 @@ from evidentia.semisup.objectives import OBJECTIVES, Objective
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.review import PoolReview
 from evidentia.semisup.robust import ROBUST, Pool, Robust
-from evidentia.semisup.saving import SavedClassifier
+from evidentia.semisup.saving import METHODS, SavedClassifier
 from evidentia.semisup.scoring import share_right
 from evidentia.semisup.training.checks import check_confidence, check_network, divided, put_on
 from evidentia.semisup.training.fingerprint import fingerprint
@@ -35,7 +35,6 @@ from evidentia.semisup.training.loop import Record, SemiSupervisedTraining, Trai
 from evidentia.semisup.training.words import brief, from_words, words
 
 _LEARNT = ("network_", "norm_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
-_METHODS: dict[str, type] = {"objective": Objective, "robust": Robust, "augmentation": Augmentation}
 
 
 class SemiSupervisedClassifier:
@@ -155,7 +154,7 @@ class SemiSupervisedClassifier:
     def __repr__(self) -> str:
         """The methods, and the settings that differ from the defaults."""
         # Methods of the user's own are not in a file, so that of a loaded classifier there are but words.
-        methods = [brief(getattr(self, name)) if hasattr(self, name) else self.trained_by_[name] for name in _METHODS]
+        methods = [brief(getattr(self, name)) if hasattr(self, name) else self.trained_by_[name] for name in METHODS]
         objective, robust, augmentation = methods
         usual = {"network": None, "device": None, "standardise": False}
         shown = {name: brief(value) for name in usual if (value := getattr(self, name)) != usual[name]}
@@ -228,7 +227,7 @@ class SemiSupervisedClassifier:
         check_network(network, data.x_labeled, data.num_classes)
         check_norm(self.robust, norm, network)
         last = divided(network, data.x_labeled, self.robust)
-        methods = {name: words(getattr(self, name)) for name in _METHODS}
+        methods = {name: words(getattr(self, name)) for name in METHODS}
         truth, standardise = self.robust.uses_truth, self.standardise
         path = settings.checkpoint
         known_by = fingerprint(methods, settings, network, data, standardise=standardise, truth=truth) if path else {}
@@ -287,7 +286,7 @@ class SemiSupervisedClassifier:
             """Say what to do if what is learnt is asked for before training."""
             if name in _LEARNT:
                 raise NotTrainedError(f"the classifier is not trained yet and has no {name}; call fit first")
-            if name in _METHODS:
+            if name in METHODS:
                 raise AttributeError(
                     f"the {name} of this classifier is not evidentia's own, so the file has it in words only; see "
                     f"trained_by_[{name!r}]"
@@ -296,7 +295,7 @@ class SemiSupervisedClassifier:
 
     def _restore_methods(self, trained_by: dict[str, str]) -> None:
         self.trained_by_ = trained_by
-        for name, kind in _METHODS.items():
+        for name, kind in METHODS.items():
             restored = from_words(trained_by[name])
             if isinstance(restored, kind) or trained_by[name] == "None":
                 setattr(self, name, restored)

@@ -12,13 +12,16 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import check_writable, load_tensors, save_tensors
 from evidentia.learning.checkpoint import load_module_tensors, module_tensors, part_of
+from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.inputs.form import InputForm
 from evidentia.semisup.inputs.scaling import Scale
 from evidentia.semisup.networks.passes import build_network, network_name
+from evidentia.semisup.objectives import Objective
 from evidentia.semisup.review import PoolReview
+from evidentia.semisup.robust import Robust
 from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
 
-METHODS = ("objective", "robust", "augmentation")
+METHODS: dict[str, type] = {"objective": Objective, "robust": Robust, "augmentation": Augmentation}
 """What a classifier is trained by, and a file has in words."""
 
 _KIND = "semi-supervised classifier"
