@@ -109,8 +109,7 @@ def test_every_head_is_calibrated_saved_and_loaded(
     fitted: EventDetector, clips: list[Clip], head: str, tmp_path: Path
 ) -> None:
     det = EventDetector(head=head, **{**QUICK, "preset": "early", "augmentation": False})
-    det.labels_, det.inputs_ = fitted.labels_, fitted.inputs_
-    det.network_ = fitted.network_
+    vars(det).update({name: getattr(fitted, name) for name in det.learnt})
     det.calibrate(clips)
     assert 0 <= det.evaluate(clips).macro_f1 <= 1
     det.save(tmp_path / "detector")
@@ -253,7 +252,7 @@ def test_sound_beyond_full_scale_is_told(clips: list[Clip], fitted: EventDetecto
     det = EventDetector(**QUICK, piece=31)
     with pytest.raises(EvidentiaError, match="long from 0 s is taken for sound"):
         det.fit(Clip(joined, 16_000, clips[0].events, "long"))
-    assert not det.history_
+    assert not hasattr(det, "history_")
 
 
 def test_a_fast_sensor_is_no_sound(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -263,17 +262,6 @@ def test_nothing_is_predicted_before_training(data: SemiSupervisedData) -> None:
     for call in (lambda c: c.predict(data.x_test), lambda c: c.review(), lambda c: c.save("x")):
         with pytest.raises(EvidentiaError, match="not trained yet"):
             call(SemiSupervisedClassifier())
-
-
-@pytest.mark.parametrize("name", ["network_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_"])
-def test_what_is_learnt_is_not_there_before_fit(name: str) -> None:
-    clf = SemiSupervisedClassifier()
-    with pytest.raises(EvidentiaError, match=f"not trained yet and has no {name}; call fit first"):
-        getattr(clf, name)
-    assert not hasattr(clf, name)
-    assert not hasattr(copy.deepcopy(clf), name)
-    with pytest.raises(AttributeError, match="no attribute 'weight_'"):
-        clf.weight_  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_unknown_names_are_told() -> None:

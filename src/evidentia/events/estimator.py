@@ -10,6 +10,7 @@ from typing import Any, Literal
 from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.learnt import LearntAttributes
 from evidentia.evaluation import EventTruth
 from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
@@ -32,7 +33,7 @@ from evidentia.events.training.held_out import warn_missing
 from evidentia.events.training.loop import train
 
 
-class EventDetector:
+class EventDetector(LearntAttributes):
     """Calls events of several classes on live streams, early and reliably.
 
     A network gives evidence for and against each class in every segment (64 ms of sound), a fusion head joins the
@@ -76,6 +77,8 @@ class EventDetector:
         Prediction(62 samples, 2 classes (multilabel); mean vacuity ...)
     """
 
+    learnt = ("network_", "head_", "warning_", "labels_", "columns_", "inputs_", "history_", "calibration_")
+
     def __init__(
         self,
         network: str | EventNetwork = "crnn",
@@ -98,11 +101,11 @@ class EventDetector:
         self.network_: EventNetwork
         self.head_: FusionHead
         self.warning_: FusionHead
-        self.labels_: tuple[str, ...] = ()
-        self.columns_: tuple[str, ...] = ()
+        self.labels_: tuple[str, ...]
+        self.columns_: tuple[str, ...]
         self.inputs_: Inputs
-        self.history_: list[dict[str, float]] = []
-        self.calibration_: dict[str, Any] = {}
+        self.history_: list[dict[str, float]]
+        self.calibration_: dict[str, Any]
         self._runners = Runners()
 
     def fit(self, clips: Sequence[Clip], validation: Sequence[Clip] | None = None) -> Self:
@@ -159,7 +162,6 @@ class EventDetector:
 
     def truth(self, clips: Sequence[Clip]) -> EventTruth:
         """The events of clips as the detector is scored against; classes that it does not know are left out."""
-        self._trained()
         timed = in_step(listed(clips, "clips"), self.inputs_)
         return event_truth(timed, self.labels_, self.inputs_.seconds, ignore_others=True)
 
@@ -231,7 +233,7 @@ class EventDetector:
             trigger: `needed` and `of` for x-out-of-y, and `refractory` in seconds, see `evidentia.events.Trigger`; the
                 detector's if not given.
         """
-        self._trained()._check_streaming()
+        self.network_._check_streaming()
         runner = self._runners.get(self, engine, warnings, self.trigger.with_changes(trigger))
         return DetectorStream(runner, labels, events, longest_gap)
 
@@ -270,29 +272,25 @@ class EventDetector:
             settings: of `EventTraining`, of which `loss` and `activation` say what the outputs mean.
         """
         det = cls(network, head=head, labels=labels, preset=None, **settings)
-        det.labels_, det.inputs_ = tuple(labels), inputs
+        det.labels_, det.columns_, det.inputs_ = tuple(labels), (), inputs
         if network.segment != inputs.segment:
             raise EvidentiaError(f"the network has {network.segment} frames a segment and the inputs {inputs.segment}")
         det.head_, det.warning_ = head, warning or OnsetWarning(threshold=2.0)
+        det.history_, det.calibration_ = [], {}
         det.network_ = det._new_network().eval()
         return det
 
     def __repr__(self) -> str:
         network = self.network if isinstance(self.network, str) else type(self.network).__name__
-        known = f"{len(self.labels_)} classes" if self.labels_ else "not trained"
+        known = f"{len(self.labels_)} classes" if hasattr(self, "labels_") else "not trained"
         return f"{type(self).__name__}({network}, {self.head.name}: {known})"
 
     def _new_network(self) -> EventNetwork:
         options = {"size": self.size, "segment": self.inputs_.segment, **self.network_settings}
         return network_for(self.network, self.inputs_.features, len(self.labels_), options, self.settings.seed)
 
-    def _trained(self) -> EventNetwork:
-        if not hasattr(self, "network_"):
-            raise EvidentiaError("the detector is not trained yet; call fit first")
-        return self.network_
-
     def _ready(self, clips: Any) -> list[Clip]:
-        usual = self._trained().usual_frame
+        usual = self.network_.usual_frame
         return completed(in_step(arranged(listed(clips, "clips"), self.columns_), self.inputs_), usual)
 
     def _checked(self, clips: Any) -> list[Clip]:

@@ -26,7 +26,7 @@ _LEFT_OUT = {"checkpoint"}
 
 def save_detector(det: EventDetector, path: str | Path) -> None:
     """Write a trained detector, whole or not at all."""
-    network = det._trained()
+    network = det.network_
     content = {
         "network": det.network if isinstance(det.network, str) else None,
         "size": det.size,

@@ -58,6 +58,7 @@ def load(cls: type[Classifier], path: str | Path, backbone: nn.Module | None) ->
         )
         model._normalises, model._spreads_classes = content["normalise"], content["spreads_classes"]
         model._num_features, model.num_classes = content["num_features"], content["num_classes"]
+        model.history = []
         roles = ["classes"] + ["strength"] * (model.method.strength_prior is not None)
         for role in roles:
             built = (model._build(model._num_features, model.num_classes, seed=0) for _ in range(model.members))

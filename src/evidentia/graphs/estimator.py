@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia._support.files import check_writable
+from evidentia._support.learnt import LearntAttributes
 from evidentia.graphs import classifier_file
 from evidentia.graphs._inputs import read_count
 from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _SPREADS: dict[str, Spread] = {"strength": propagate_strength, "evidence": propagate_evidence}
 
 
-class GraphClassifier:
+class GraphClassifier(LearntAttributes):
     """Classifies the nodes of a graph from the labels of some, with opinions and uncertainties for all.
 
     Args:
@@ -57,6 +58,10 @@ class GraphClassifier:
         settings: how to train; see `evidentia.graphs.GraphTraining`: epochs, patience, learning_rate, weight_decay,
             prior_weight (0.001 to find mistakes, 0.1 to find unknown nodes), seed, progress.
 
+    Attributes:
+        num_classes: K.
+        history: what was measured in each epoch, of one member after the other; nothing if the classifier was loaded.
+
     Example:
         >>> from evidentia.graphs import GraphClassifier, citation_graph
         >>> data = citation_graph(nodes=300, classes=3, features=60)
@@ -66,6 +71,8 @@ class GraphClassifier:
         >>> list(pred.uncertainties)
         ['vacuity', 'dissonance', 'entropy', 'aleatoric', 'epistemic', 'differential_entropy']
     """
+
+    learnt = ("num_classes", "history")
 
     def __init__(
         self,
@@ -113,7 +120,8 @@ class GraphClassifier:
         self.settings = GraphTraining(**settings)
         if self.settings.propagated and propagation not in _SPREADS:
             raise EvidentiaError(f"propagated training needs propagation {' or '.join(_SPREADS)}, got {propagation!r}")
-        self.history: list[dict[str, float]] = []
+        self.num_classes: int
+        self.history: list[dict[str, float]]
         self._networks = nn.ModuleDict()
         self._graph: GraphTensors | None = None
         self._spreads_classes, self._normalises = propagation == "evidence", True
@@ -206,7 +214,7 @@ class GraphClassifier:
 
     def _require_training(self) -> None:
         if not self._networks:
-            raise EvidentiaError("the classifier is not trained yet; call fit first")
+            raise NotTrainedError("this classifier is not trained yet; call fit first")
 
     def _shown(self, data: Data | None) -> GraphTensors:
         """A graph as the networks want it; the one that the classifier was trained on if none is given."""

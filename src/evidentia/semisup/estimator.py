@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError, NotTrainedError
+from evidentia._support.learnt import LearntAttributes
 from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
@@ -34,10 +35,8 @@ from evidentia.semisup.training.log import check_places, first_look, run_log
 from evidentia.semisup.training.loop import Record, SemiSupervisedTraining, Training
 from evidentia.semisup.training.words import brief, from_words, words
 
-_LEARNT = ("network_", "norm_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_")
 
-
-class SemiSupervisedClassifier:
+class SemiSupervisedClassifier(LearntAttributes):
     """Learns classes from a few labels and an unlabeled pool that may hold samples of no class.
 
     Args:
@@ -69,6 +68,8 @@ class SemiSupervisedClassifier:
         uncertainty_: how little evidence there is for every sample, if the robust method has asked for it.
         history_: what was measured in each block of updates.
         trained_by_: the objective, the robust method and the augmentation in words.
+        num_classes: K.
+        class_names: names of the classes, or nothing.
 
     Example:
         >>> from evidentia.semisup import load_pool
@@ -82,6 +83,11 @@ class SemiSupervisedClassifier:
         >>> bool(clf.weights_[data.is_ood].mean() < 0.3), clf.score(data.x_test, data.y_test) > 0.8
         (True, True)
     """
+
+    learnt = (
+        *("network_", "norm_", "weights_", "clusters_", "uncertainty_", "history_", "trained_by_"),
+        *("num_classes", "class_names"),
+    )
 
     def __init__(
         self,
@@ -107,8 +113,8 @@ class SemiSupervisedClassifier:
         self.uncertainty_: Tensor | None
         self.history_: list[Record]
         self.trained_by_: dict[str, str]
-        self.num_classes = 0
-        self.class_names: tuple[str, ...] = ()
+        self.num_classes: int
+        self.class_names: tuple[str, ...]
         self._review: PoolReview | None = None
         self._pool: dict[str, Tensor] = {}
         self._loaded = False
@@ -166,7 +172,7 @@ class SemiSupervisedClassifier:
     def review(self) -> PoolReview:
         """What became of the pool: a table, and with `evidentia.reports.pool_picture` a picture."""
         if self._review is None:
-            raise NotTrainedError("the classifier is not trained yet and has no review; call fit first")
+            raise NotTrainedError("this classifier is not trained yet and has no review; call fit first")
         return self._review
 
     def save(self, path: str | Path) -> None:
@@ -283,15 +289,13 @@ class SemiSupervisedClassifier:
     if not TYPE_CHECKING:
         # Hidden from type checkers, which would take any attribute for one that exists.
         def __getattr__(self, name: str) -> Any:
-            """Say what to do if what is learnt is asked for before training."""
-            if name in _LEARNT:
-                raise NotTrainedError(f"the classifier is not trained yet and has no {name}; call fit first")
+            """Say where the methods are that a file does not hold."""
             if name in METHODS:
                 raise AttributeError(
                     f"the {name} of this classifier is not evidentia's own, so the file has it in words only; see "
                     f"trained_by_[{name!r}]"
                 )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattr__(name)
 
     def _restore_methods(self, trained_by: dict[str, str]) -> None:
         self.trained_by_ = trained_by

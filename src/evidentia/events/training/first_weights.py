@@ -73,7 +73,7 @@ def start_from(start: EventDetector | None, network: EventNetwork, inputs: Input
     """
     if start is None:
         return
-    learnt, theirs = start._trained(), start.inputs_
+    learnt, theirs = start.network_, start.inputs_
     if type(theirs) is not type(inputs) or theirs.sample_shape != inputs.sample_shape:
         had, has = (
             f"series of {each.sample_shape[0]} channels" if each.sample_shape else "sound" for each in (theirs, inputs)
