@@ -128,6 +128,16 @@ def test_a_clean_pool() -> None:
         assert "two-moons, a clean pool" in result.stdout
 
 
+def test_a_share_of_none_is_the_same_task_as_any_other(tmp_path: Path) -> None:
+    for ratio in ("0", "0.5"):
+        options = ["--ratio", ratio, "--robust", "none", "--seeds", "1", "--no-controls"]
+        file = str(tmp_path / f"{ratio}.json")
+        result = runner.invoke(app, ["semisup", "digits", *options, "--updates", "2", "--json", file])
+        assert result.exit_code == 0, result.output
+    labels = [json.loads((tmp_path / f"{ratio}.json").read_text())["mean"]["labels"] for ratio in ("0", "0.5")]
+    assert labels == [50, 50]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -43,7 +43,7 @@ def test_a_network_that_cannot_be_trained(network: nn.Module, message: str) -> N
         SemiSupervisedClassifier("pi-model", "none", network, norm="none", **QUICK).fit(LABELED, DATA.x_unlabeled)
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x"])
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x", "meta"])
 def test_a_device_that_is_not_there(device: str) -> None:
     with pytest.raises(EvidentiaError, match=rf"cannot be put on the device '{device}' \(.*; give one that this"):
         SemiSupervisedClassifier("pi-model", "none", device=device, **QUICK).fit(LABELED, DATA.x_unlabeled)

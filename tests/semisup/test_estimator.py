@@ -136,6 +136,16 @@ def test_a_checkpoint_of_another_run_is_refused(data: SemiSupervisedData, tmp_pa
             clf.fit(given)
 
 
+def test_a_run_does_not_go_on_with_other_frozen_parameters(data: SemiSupervisedData, tmp_path: Path) -> None:
+    network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    network[0].requires_grad_(False)
+    settings: dict[str, Any] = {"network": network, "norm": "batch", "checkpoint": tmp_path / "run", **QUICK}
+    SemiSupervisedClassifier("vat", "none", **settings).fit(data)
+    network.requires_grad_(True)
+    with pytest.raises(EvidentiaError, match=r"other settings \(frozen\)"):
+        SemiSupervisedClassifier("vat", "none", **settings).fit(data)
+
+
 def test_saved_and_loaded_predicts_the_same(data: SemiSupervisedData, tmp_path: Path) -> None:
     path = tmp_path / "clf.safetensors"
     clf = SemiSupervisedClassifier("vat", "meta", norm="weighted", **QUICK).fit(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import evidentia as ev
 from evidentia._support.errors import MissingExtraError
 from evidentia.evaluation import auroc
-from evidentia.semisup import PoolReview
+from evidentia.semisup import PoolReview, SemiSupervisedClassifier
 from evidentia.semisup.review import KEPT_FROM
 
 
@@ -140,6 +141,18 @@ def test_classes_without_names_are_numbers() -> None:
     review = make(class_names=())
     assert review.num_classes == 3
     assert [row["class"] for row in review.by_class()] == ["0", "1", "2"]
+    assert review.to_frame()["label"].tolist() == review.labels.tolist()
+
+
+def test_the_last_classes_have_rows_too_where_they_collapse(tmp_path: Path) -> None:
+    review = make(class_names=(), num_classes=6)
+    assert [row["size"] for row in review.by_class()][3:] == [0, 0, 0]
+    x, y = torch.randn(42, 2), torch.arange(42) % 6
+    clf = SemiSupervisedClassifier("pi-model", "none", norm="none", updates=1, progress=False).fit((x, y), x[:3])
+    clf.save(tmp_path / "clf")
+    assert clf.review().num_classes == SemiSupervisedClassifier.load(tmp_path / "clf").review().num_classes == 6
+    with pytest.raises(ev.EvidentiaError, match="num_classes is 2, and names or labels of the review are of 3"):
+        make(num_classes=2)
 
 
 @given(st.integers(1, 60), st.integers(0, 100))

@@ -16,7 +16,7 @@ from evidentia import EvidentiaError
 from evidentia.semisup import CONTROLS, ROBUST, Meta, from_arrays, load_pool, run_task, train_task, usual_settings
 from evidentia.semisup.data.by_name import NAMES, pool_kinds
 from evidentia.semisup.objectives import OBJECTIVES, VAT
-from evidentia.semisup.task_parts import robust_method
+from evidentia.semisup.task_parts import robust_method, task_classifier
 from evidentia.semisup.tasks import ALL_LABELS, COMPUTE_MATCHED, base_control, check_task, matched_updates
 from evidentia.semisup.training import stopwatch as stopwatch_module
 from evidentia.semisup.training.loop import SemiSupervisedTraining, Training
@@ -54,6 +54,9 @@ def test_the_thesis_preset_has_its_table() -> None:
         assert training.rate_at(999) == pytest.approx(rate)
         assert training.rate_at(1000) == pytest.approx(0.2 * rate)
     assert usual_settings("mnist", "vat", "thesis")["objective"].epsilon == 3.0
+    for objective in ("mean-teacher", "pseudo-label"):
+        supervised = task_classifier("mnist", objective, "supervised", preset="thesis")
+        assert supervised.settings.learning_rate == 3e-3
 
 
 def test_the_author_preset_has_coefficient_1() -> None:

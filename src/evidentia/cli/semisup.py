@@ -46,6 +46,8 @@ def run_semisup(
     check_task(**settings, seed=max(seeds))
     if json_file is not None:
         check_writable(json_file)
+        if picture is not None and json_file.resolve() == picture.resolve():
+            raise EvidentiaError(f"--json and --picture are both {json_file}; give two files")
     if picture is not None:
         from evidentia.reports.style import check_picture
 
@@ -121,13 +123,10 @@ def _complete(settings: dict[str, Any]) -> dict[str, Any]:
     data = known_name(settings["data"])
     ood = settings["ood"] or pool_kinds(data)[0]
     ratio = settings["ratio"]
-    clean = ood == "none" or ratio == 0
-    return {
-        **settings,
-        "data": data,
-        "ood": None if clean else ood,
-        "ratio": None if clean and not ratio else 0.5 if ratio is None else ratio,
-    }
+    if ood == "none":
+        return {**settings, "data": data, "ood": None, "ratio": ratio or None}
+    # With a share of 0 too: which classes there are to learn may follow from what is left out.
+    return {**settings, "data": data, "ood": ood, "ratio": 0.5 if ratio is None else ratio}
 
 
 def _draw(runs: PoolRuns, path: Path) -> None:
@@ -195,5 +194,5 @@ def _notes(runs: PoolRuns) -> list[str]:
 
 
 def _task(settings: dict[str, Any]) -> str:
-    dirt = f"{settings['ratio']:.0%} {settings['ood']}" if settings["ood"] else "a clean pool"
+    dirt = f"{settings['ratio']:.0%} {settings['ood']}" if settings["ratio"] else "a clean pool"
     return f"{settings['data']}, {dirt}, {settings['objective']}"

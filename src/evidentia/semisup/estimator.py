@@ -47,7 +47,8 @@ class SemiSupervisedClassifier(LearntAttributes):
             ends in an `nn.Linear`. Layers of a module in training mode that are in evaluation mode stay frozen so, as
             batch norms of a pretrained body; a module that is in evaluation mode itself is trained as a whole. Samples
             get its dtype, float32 or float64. Images are of shape (n, C, H, W); grey ones may be (n, H, W), of at
-            least 12 x 12, and get a channel of 1, but for a module of your own, which is shown what was given.
+            least 12 x 12, and get a channel of 1, but for a module of your own, which is shown what was given: there
+            (n, H, W) may as well be sequences, which are neither shifted nor bent, so give grey images their channel.
         augmentation: a name of `evidentia.semisup.AUGMENTATIONS`, an `Augmentation` or a pair of functions (weak,
             strong); by default that for images if samples are images, and noise for anything else.
         device: where to train; by default where the network is.
@@ -282,6 +283,7 @@ class SemiSupervisedClassifier(LearntAttributes):
             clusters=self.clusters_,
             is_ood=data.is_ood,
             class_names=data.class_names,
+            num_classes=data.num_classes,
             used=self.robust.uses_pool,
         )
         self._pool = self._review.tensors()

@@ -16,7 +16,8 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "author": {"updates": 10_000, "labeled_batch": 64, "unlabeled_batch": 256, "schedule": "step", "average": None},
 }
 # First learning rates of the thesis' table ("Hyperparameter settings used in MNIST experiments"). What the table does
-# not have goes with the most common one, FixMatch too, which is built on pseudo-labels.
+# not have goes with the most common one, which is that of supervised training too; so does FixMatch, although it is
+# built on pseudo-labels.
 _USUAL_RATE = 3e-3
 _RATES: dict[type, float] = {MeanTeacher: 4e-4, PseudoLabel: 3e-4, FixMatch: _USUAL_RATE}
 
@@ -40,7 +41,9 @@ _NETWORKS = {"two-moons": "mlp", "digits": "mlp", "mnist": "lenet"}
 _SMALL_WRN, _WRN = "wrn-10-1", "wrn"
 
 
-def usual_settings(name: str, objective: str | Objective, preset: Preset = "quick") -> dict[str, Any]:
+def usual_settings(
+    name: str, objective: str | Objective, preset: Preset = "quick", *, uses_pool: bool = True
+) -> dict[str, Any]:
     """How a network is trained on a data set with an objective: what `SemiSupervisedClassifier` is to be given.
 
     | preset | updates | batches | learning rate | coefficient |
@@ -56,6 +59,7 @@ def usual_settings(name: str, objective: str | Objective, preset: Preset = "quic
         name: a data set of `evidentia.semisup.load_pool`; for any other the classifier's own choices stand.
         objective: a name of `evidentia.semisup.OBJECTIVES`, or an objective, which is taken as it is.
         preset: "quick", "thesis" or "author".
+        uses_pool: False for a training on labels alone, which has a rate of its own in the thesis' table.
 
     Example:
         >>> settings = usual_settings("two-moons", "vat")
@@ -70,7 +74,7 @@ def usual_settings(name: str, objective: str | Objective, preset: Preset = "quic
     settings: dict[str, Any] = {"objective": method}
     if preset != "quick":
         # By class, so that an objective with settings of its own trains as one that is named does.
-        rates = [_RATES[kind] for kind in type(method).__mro__ if kind in _RATES]
+        rates = [_RATES[kind] for kind in type(method).__mro__ if uses_pool and kind in _RATES]
         settings["learning_rate"] = rates[0] if rates else _USUAL_RATE
     if name in _NETWORKS:
         settings["network"] = _NETWORKS[name]

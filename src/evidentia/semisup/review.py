@@ -31,6 +31,8 @@ class PoolReview:
         clusters: the cluster of each sample, from 0 on, shape `(n,)`, int64; None if weights are not shared.
         is_ood: which samples belong to no class, shape `(n,)`, bool; for scoring only, None where nobody knows.
         class_names: names of the classes, or nothing.
+        num_classes: K; by default as many as there are names or, without names, one more than the largest predicted
+            class.
         used: whether the pool was trained on at all; if not, its weights, and what is kept by them, say nothing.
 
     Example:
@@ -54,6 +56,7 @@ class PoolReview:
     clusters: Tensor | None = None
     is_ood: Tensor | None = None
     class_names: tuple[str, ...] = ()
+    num_classes: int = 0
     used: bool = True
 
     def __post_init__(self) -> None:
@@ -66,6 +69,8 @@ class PoolReview:
         if not size:
             raise EvidentiaError("weights has no entries: there is no pool to review")
         object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
+        fewest = len(self.class_names) or int(self.labels.max()) + 1
+        object.__setattr__(self, "num_classes", self.num_classes or fewest)
         if validation_enabled():
             _check_values(self)
 
@@ -81,11 +86,6 @@ class PoolReview:
     def kept(self) -> Tensor:
         """Which samples have a weight of at least 0.5, shape `(n,)`, bool."""
         return self.weights >= KEPT_FROM
-
-    @property
-    def num_classes(self) -> int:
-        """As many as there are names or, without names, one more than the largest predicted class."""
-        return len(self.class_names) or int(self.labels.max()) + 1
 
     def class_name(self, label: int) -> str:
         """The name of a class, or its number if classes have no names."""
@@ -187,7 +187,9 @@ class PoolReview:
         table: dict[str, Any] = {
             "weight": as_array(self.weights),
             "kept": as_array(self.kept),
-            "label": [self.class_name(label) for label in self.labels.tolist()],
+            "label": [self.class_name(label) for label in self.labels.tolist()]
+            if self.class_names
+            else as_array(self.labels),
             "confidence": as_array(self.confidence),
         }
         others = {"uncertainty": self.uncertainty, "cluster": self.clusters, "is_ood": self.is_ood}
@@ -246,6 +248,11 @@ def _check_values(review: PoolReview) -> None:
         raise EvidentiaError(
             f"there are {len(review.class_names)} class_names, and labels go up to {int(review.labels.max())}; classes "
             "are numbered from 0"
+        )
+    needed = len(review.class_names) or int(review.labels.max()) + 1
+    if review.num_classes < needed or (review.class_names and review.num_classes != needed):
+        raise EvidentiaError(
+            f"num_classes is {review.num_classes}, and names or labels of the review are of {needed} classes"
         )
     if review.clusters is not None and int(review.clusters.min()) < 0:
         raise EvidentiaError(f"clusters must be numbered from 0 on, got {int(review.clusters.min())}")

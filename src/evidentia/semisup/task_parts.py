@@ -128,12 +128,13 @@ def task_classifier(
         which needs passes 'separate'
     """
     name = data.name if isinstance(data, SemiSupervisedData) else known_name(data)
-    settings = {**usual_settings(name, objective, preset), "seed": seed}
+    method = robust_method(robust, robust_options)
+    settings = {**usual_settings(name, objective, preset, uses_pool=method.uses_pool), "seed": seed}
     settings["objective"] = with_options(settings["objective"], objective_options)
     if isinstance(data, SemiSupervisedData):
         settings["unlabeled_batch"] = min(settings["unlabeled_batch"], len(data.x_unlabeled))
     settings |= {"norm": norm, "passes": passes, **options}
-    clf = SemiSupervisedClassifier(robust=robust_method(robust, robust_options), **settings)
+    clf = SemiSupervisedClassifier(robust=method, **settings)
     _check_passes(clf)
     return clf
 

@@ -65,11 +65,12 @@ def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:
     return copied
 
 
-def frozen_layers(network: nn.Module) -> list[str]:
-    """The names of layers in evaluation mode.
+def frozen_parts(network: nn.Module) -> list[str]:
+    """The names of layers in evaluation mode, and of parameters that are not learnt.
 
     Example:
-        >>> frozen_layers(nn.Sequential(nn.BatchNorm1d(2).eval(), nn.Linear(2, 3)))
-        ['0']
+        >>> frozen_parts(nn.Sequential(nn.BatchNorm1d(2).eval(), nn.Linear(2, 3).requires_grad_(False)))
+        ['0', '1.weight', '1.bias']
     """
-    return [name for name, layer in network.named_modules() if not layer.training]
+    layers = [name for name, layer in network.named_modules() if not layer.training]
+    return layers + [name for name, parameter in network.named_parameters() if not parameter.requires_grad]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.choices import Norm, Scope, as_flag, check_scope
 from evidentia.semisup.clusters import kmeans
@@ -134,7 +135,13 @@ class ByGradient(Robust, ABC):
     def weigh(self, pool: Pool, update: Update) -> Tensor:
         """Move the weights of the batch, in every `every`-th update."""
         if update.number % self.every == 0:
-            slope = normalised(self._slope(pool, update).gradient)
+            slope = self._slope(pool, update).gradient
+            if not bool(slope.isfinite().all()):
+                raise EvidentiaError(
+                    f"the hypergradient became NaN or infinite in update {update.number}; lower inner_rate, which is "
+                    f"{self.inner_rate:g}, and of ift the terms of its series"
+                )
+            slope = normalised(slope)
             uncertainty = None if pool.uncertainty is None else pool.uncertainty[update.rows]
             slope = slope + self.regulariser.gradient(pool.weights.of(update.rows), uncertainty)
             pool.weights.step(update.rows, slope)

@@ -30,6 +30,8 @@ def put_on(network: nn.Module, device: torch.device | str | None) -> torch.devic
     """
     try:
         place = device_of(network) if device is None else torch.device(device)
+        if place.type == "meta":
+            raise TypeError("it holds no numbers")
         network.to(place)
     # What PyTorch raises for a device that is not there depends on the device.
     except (RuntimeError, AssertionError, TypeError) as error:

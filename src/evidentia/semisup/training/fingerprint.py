@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from evidentia.learning.checkpoint import digest, module_digest
-from evidentia.semisup.networks.own_network import frozen_layers
+from evidentia.semisup.networks.own_network import frozen_parts
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.training.loop import SemiSupervisedTraining
 from evidentia.semisup.training.words import words
@@ -44,5 +44,5 @@ def fingerprint(
         "data": digest(tensors),
         "network": f"{words(network)} {module_digest(network)}",
         "standardise": standardise,
-        "frozen": frozen_layers(network),
+        "frozen": frozen_parts(network),
     }
