@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from evidentia._support.progress import progress_bar
 from evidentia._version import __version__
+from evidentia.cli.figures import titled_table
 from evidentia.experiments.code_version import code_version
 from evidentia.experiments.digits import GROUPS, TASKS, digits_split, run_digits
 from evidentia.experiments.digits_summary import (
@@ -126,10 +126,8 @@ def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: advance(next(steps), "")
 
 
-def _print_table(console: Console, title: str, header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
-    for index, column in enumerate(header):
-        table.add_column(column, justify="right" if index else "left", no_wrap=True)
+def _print_table(console: Console, title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = titled_table(title, header, no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console.print()

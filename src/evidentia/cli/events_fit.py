@@ -17,6 +17,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
 from evidentia.cli.events_clips import SOUND_RATE, check_background, has_parts, is_series, read_clips
 from evidentia.cli.events_sources import told_as_options
+from evidentia.cli.figures import titled_table
 from evidentia.evaluation import EarlyScores
 from evidentia.events import ANY, Clip, EventDetector, FusionHead
 from evidentia.events.data.by_name import DATASETS
@@ -184,7 +185,7 @@ def _metrics(scores: EarlyScores, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _print_scores(console: Console, title: str, metrics: dict[str, Any]) -> None:
-    table = _table(title, ["class", "F1", "precision", "recall", "delay, s", "hits", "false", "missed"])
+    table = titled_table(title, ["class", "F1", "precision", "recall", "delay, s", "hits", "false", "missed"])
     for name, found in metrics["classes"].items():
         shares = [_number(found.get(part), "{:.3f}") for part in ("f1", "precision", "recall", "delay")]
         counts = [str(found[part]) for part in ("true_positives", "false_positives", "false_negatives")]
@@ -231,18 +232,11 @@ def _settings_table(head: FusionHead, labels: tuple[str, ...]) -> Table:
         for name, value in head.model_dump().items()
         if isinstance(value, int | float | tuple | list) and not isinstance(value, bool)
     }
-    table = _table(f"{head.name}, calibrated", ["class", *settings])
+    table = titled_table(f"{head.name}, calibrated", ["class", *(name.replace("_", " ") for name in settings)])
     alike = not any(isinstance(value, tuple | list) for value in settings.values())
     for k, label in enumerate(("all",) if alike else labels):
         row = [value[k] if isinstance(value, tuple | list) else value for value in settings.values()]
         table.add_row(label, *(f"{value:.3g}" for value in row))
-    return table
-
-
-def _table(title: str, headings: list[str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
-    for index, heading in enumerate(headings):
-        table.add_column(heading.replace("_", " "), justify="right" if index else "left")
     return table
 
 

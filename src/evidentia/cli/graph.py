@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
 from evidentia._support.progress import progress_bar
-from evidentia.cli.figures import over_seeds, percent
+from evidentia.cli.figures import over_seeds, percent, titled_table
 from evidentia.experiments import published_figure
 from evidentia.experiments.graph_runs import GraphRuns
 
@@ -77,13 +76,10 @@ def _print(console: Console, summary: dict[str, Any]) -> None:
     beside = _BUILDS_ON.get(method, method)
     figures = _published(configuration, beside, mean)
     title = f"{data}, {task}, {method}: {over_seeds(len(summary['seeds']))}, %"
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
     headings = (
         ["uncertainty", "AUROC", "published", "AUPR", "published"] if figures else ["uncertainty", "AUROC", "AUPR"]
     )
-    for index, heading in enumerate(headings):
-        dim = "dim" if heading == "published" else None
-        table.add_column(heading, justify="right" if index else "left", style=dim)
+    table = titled_table(title, headings)
     for name in mean["auroc"]:
         cells = []
         for kind in ("auroc", "aupr"):

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
-from evidentia.cli.figures import over_seeds, percent
+from evidentia.cli.figures import over_seeds, percent, titled_table
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
 from evidentia.semisup import SemiSupervisedTraining, pool_kinds
@@ -147,11 +146,8 @@ def _print(console: Console, runs: PoolRuns) -> None:
     rows: list[Row] = [(settings["robust"], result), *runs.controls.items()]
     figures = [_published(row[1]["configuration"]) for row in rows]
     title = f"{_task(settings)}: accuracy in %, {over_seeds(len(runs.seeds))}"
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="")
     headings = ["method", "accuracy", *(["published"] if any(figures) else []), "w_in / w_ood", "AUROC", "seconds"]
-    for index, heading in enumerate(headings):
-        dim = "dim" if heading == "published" else None
-        table.add_column(heading, justify="right" if index else "left", style=dim, no_wrap=True)
+    table = titled_table(title, headings, no_wrap=True)
     for index, ((name, found), figure) in enumerate(zip(rows, figures, strict=True)):
         cells = _cells(found, [figure] if any(figures) else [])
         table.add_row(name, *cells, style=None if index else "bold", end_section=not index)

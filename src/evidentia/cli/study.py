@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evidentia.cli.figures import titled_table
 from evidentia.experiments import (
     STUDIES,
     Plan,
@@ -28,7 +29,7 @@ from evidentia.experiments import (
 )
 from evidentia.experiments.graph_records import records_table
 from evidentia.experiments.study import PresetName
-from evidentia.experiments.study_export import check_export, paired_texts, table_notes, table_texts
+from evidentia.experiments.study_export import check_export, paired_texts, seeds_text, table_notes, table_texts
 from evidentia.reports.study import study_report
 from evidentia.reports.study_pictures import StudyPictures, check_pictures, study_pictures
 
@@ -139,8 +140,8 @@ def _draw(notes: Console, plan: Plan, data_root: Path | None) -> StudyPictures |
 
 def print_table(console: Console, table: StudyTable) -> None:
     """Print the table, the tests and the notes."""
-    seeds = f"{len(table.seeds)} seeds" if len(table.seeds) > 1 else "one seed"
-    _print_grid(console, f"{table.title} ({table.preset}, {seeds})", *table_texts(table), axes=len(table.axes))
+    title = f"{table.title} ({table.preset}, {seeds_text(table)})"
+    _print_grid(console, title, *table_texts(table), axes=len(table.axes))
     if table.tests:
         headings, rows = paired_texts(table)
         same = headings.index("against")
@@ -157,11 +158,8 @@ def _print_grid(
     """With the cell above its metrics, as far as there are several: names are long, and terminals narrow."""
     cells = [", ".join(row[:axes]) for row in rows]
     several = len(set(cells)) < len(cells)
-    grid = Table(title=title, title_justify="left", title_style="bold", header_style="")
-    for heading in headings[axes:] if several else headings:
-        words = heading in (*headings[: axes + 1], "method", "verdict")
-        style = "dim" if heading == "published" else None
-        grid.add_column(heading, justify="left" if words else "right", style=style, overflow="fold")
+    words = (*headings[: axes + 1], "method", "verdict")
+    grid = titled_table(title, headings[axes:] if several else headings, words, overflow="fold")
     for index, row in enumerate(rows):
         begins = index == 0 or cells[index - 1] != cells[index]
         if several and begins:

@@ -122,9 +122,13 @@ def table_notes(table: StudyTable) -> list[str]:
 
 def table_caption(table: StudyTable) -> str:
     """How many seeds there are, and what a cell holds."""
-    seeds = f"{len(table.seeds)} seeds" if len(table.seeds) > 1 else "one seed"
     unit = ", in %" if table.unit == "%" else ""
-    return f"Preset {table.preset}, {seeds}: mean ± standard deviation{unit}."
+    return f"Preset {table.preset}, {seeds_text(table)}: mean ± standard deviation{unit}."
+
+
+def seeds_text(table: StudyTable) -> str:
+    """How many seeds there are, in words."""
+    return f"{len(table.seeds)} seeds" if len(table.seeds) > 1 else "one seed"
 
 
 def verdict_counts(table: StudyTable) -> dict[Verdict, int]:
