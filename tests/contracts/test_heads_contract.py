@@ -14,6 +14,8 @@ import evidentia as ev
 from evidentia.events import HEADS, FusionState, make_head
 
 F64 = torch.float64
+# What a state of a head is made of.
+PARTS = ("alpha", "beta", "seen")
 every_head = pytest.mark.parametrize("name", HEADS)
 
 
@@ -106,16 +108,14 @@ def test_streams_of_different_ages_run_in_one_batch(name):
     alpha, beta = draw(2, 20, 3)
     _, old = head.push(head.initial_state(3, (), F64), alpha[0, :15], beta[0, :15])
     young = head.initial_state(3, (), F64)
-    both, states = head.push(FusionState.stack([old, young]), *(x[:, 15:] for x in (alpha, beta)))
+    together = FusionState(*(torch.stack([getattr(each, part) for each in (old, young)]) for part in PARTS))
+    both, states = head.push(together, *(x[:, 15:] for x in (alpha, beta)))
     torch.testing.assert_close(both.score[0], head.fuse(alpha[0], beta[0]).score[15:])
     torch.testing.assert_close(both.score[1], head.fuse(alpha[1, 15:], beta[1, 15:]).score)
-    saved = FusionState.from_tensors({part: tensor.clone() for part, tensor in states.unstack()[0].tensors().items()})
-    next_alpha, next_beta = draw(4, 3, seed=5)
-    resumed, unbroken = (
-        head.push(saved, next_alpha, next_beta)[0],
-        head.push(states.unstack()[0], next_alpha, next_beta)[0],
-    )
-    assert torch.equal(resumed.score, unbroken.score)
+    alone = FusionState(*(getattr(states, part)[0] for part in PARTS))
+    next_alpha, next_beta = draw(2, 4, 3, seed=5)
+    resumed, unbroken = head.push(alone, next_alpha[0], next_beta[0])[0], head.push(states, next_alpha, next_beta)[0]
+    torch.testing.assert_close(resumed.score, unbroken.score[0])
 
 
 @every_head
@@ -123,11 +123,11 @@ def test_a_push_leaves_the_state_and_the_input_alone(name):
     head = make_head(name)
     alpha, beta = draw(10, 3)
     _, state = head.push(head.initial_state(3, (), F64), alpha, beta)
-    before = {part: tensor.clone() for part, tensor in state.tensors().items()}
+    before = {part: getattr(state, part).clone() for part in PARTS}
     kept = alpha.clone()
     _, after = head.push(state, alpha, beta)
     alpha.fill_(1.0)
-    assert all(torch.equal(before[part], tensor) for part, tensor in state.tensors().items())
+    assert all(torch.equal(before[part], getattr(state, part)) for part in PARTS)
     assert torch.equal(after.alpha, kept[len(kept) - head.span + 1 :])
 
 
@@ -179,9 +179,5 @@ def test_bad_settings_and_states_are_refused():
             make_head("wbc", **settings).fuse(good, good)
     with pytest.raises(ev.EvidentiaError, match="choose one of"):
         make_head("wcb")
-    with pytest.raises(ev.EvidentiaError, match="missing"):
-        FusionState.from_tensors({"alpha": good})
     with pytest.raises(ev.EvidentiaError, match="seen"):
         FusionState(good, good, torch.zeros(2))
-    with pytest.raises(ev.EvidentiaError, match="none"):
-        FusionState.stack([])

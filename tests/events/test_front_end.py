@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidentia import EvidentiaError, validation
-from evidentia.events import LogMel, LogMelStream, mel_filters
+from evidentia.events import FrontEndState, LogMel, mel_filters
 from evidentia.events.front_end import log_mel
 from evidentia.events.front_end.live_log_mel import LiveLogMel
 from evidentia.events.front_end.log_mel import filter_at
-from evidentia.events.state import FrontEndState
 
 # dB: of rounding, where a matrix product adds in another order.
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}
@@ -25,6 +24,24 @@ def sound(streams=1, samples=4000, dtype=torch.float64):
     noise = torch.randn(streams, samples, generator=generator, dtype=torch.float64)
     time = torch.arange(samples, dtype=torch.float64) / 16_000
     return (noise * (0.01 + time) + torch.sin(2 * torch.pi * 440 * time)).to(dtype)
+
+
+def in_pieces(front, pieces):
+    """The frames that each piece completes, and the state after all."""
+    state, parts = front.start(len(pieces[0])), []
+    for piece in pieces:
+        frames, state = front.step(piece, state)
+        parts.append(frames)
+    return parts, state
+
+
+def live_pieces(live, pieces):
+    """The same of the front end of live streams, whose pieces are whole hops."""
+    tail, parts = np.zeros((len(pieces[0]), live.overlap), dtype=np.float32), []
+    for piece in pieces:
+        frames, tail = live.advance(piece.numpy(), tail)
+        parts.append(torch.from_numpy(frames))
+    return torch.cat(parts, dim=1), tail
 
 
 def librosa_decibels(samples, **options):
@@ -118,21 +135,16 @@ def test_pieces_give_what_the_whole_gives(cuts, streams, double, window):
     dtype = torch.float64 if double else torch.float32
     front = LogMel(dtype=dtype) if window else LogMel(window=300, hop=100, mels=20, dtype=dtype)
     samples = sound(streams, dtype=dtype)
-    stream = LogMelStream(front, batch=streams)
-    parts = [stream.push(piece) for piece in samples.tensor_split(sorted(cuts), dim=1)]
+    parts, state = in_pieces(front, samples.tensor_split(sorted(cuts), dim=1))
     torch.testing.assert_close(torch.cat(parts, dim=1), front(samples), atol=TOLERANCE[dtype], rtol=0)
-    assert stream.state.frames.tolist() == [4000 // front.hop] * streams
+    assert state.frames.tolist() == [4000 // front.hop] * streams
 
 
 def test_sample_by_sample():
     front = LogMel(dtype=torch.float64)
     samples = sound(2, 1100)
-    stream = LogMelStream(front, batch=2)
-    counts, parts = [], []
-    for piece in samples.split(1, dim=1):
-        parts.append(stream.push(piece))
-        counts.append(parts[-1].shape[1])
-    assert [position for position, count in enumerate(counts) if count] == [255, 511, 767, 1023]
+    parts, _ = in_pieces(front, samples.split(1, dim=1))
+    assert [position for position, part in enumerate(parts) if part.shape[1]] == [255, 511, 767, 1023]
     torch.testing.assert_close(torch.cat(parts, dim=1), front(samples))
 
 
@@ -141,15 +153,29 @@ def test_sample_by_sample():
 def test_live_frames_are_those_of_the_whole(streams, window, hop, hops):
     front = LogMel(window=window, hop=hop, mels=40, dtype=torch.float32)
     live, samples = LiveLogMel(front), sound(streams, 3 * hops * hop, torch.float32)
-    tail, parts = np.zeros((streams, live.overlap), dtype=np.float32), []
-    for piece in samples.split(hops * hop, dim=1):
-        frames, tail = live.advance(piece.numpy(), tail)
-        parts.append(torch.from_numpy(frames))
+    frames, tail = live_pieces(live, samples.split(hops * hop, dim=1))
     # Two transforms in float32 differ in quiet bands beside loud ones.
-    torch.testing.assert_close(torch.cat(parts, dim=1), front(samples), atol=5e-4, rtol=0)
+    torch.testing.assert_close(frames, front(samples), atol=5e-4, rtol=0)
     assert np.array_equal(tail, samples[:, samples.shape[1] - live.overlap :].numpy())
     # What is kept holds neither the caller's samples nor more of them than it needs.
     assert tail.base is None
+
+
+@settings(max_examples=20)
+@given(
+    cuts=st.lists(st.integers(1, 39), unique=True, max_size=8), streams=st.integers(1, 3), changed=st.integers(0, 39)
+)
+def test_live_frames_are_the_same_in_any_pieces_and_causal(cuts, streams, changed):
+    front = LogMel(dtype=torch.float32)
+    live, samples = LiveLogMel(front), sound(streams, 40 * 256, torch.float32)
+    edges = [256 * cut for cut in sorted(cuts)]
+    frames, _ = live_pieces(live, samples.tensor_split(edges, dim=1))
+    torch.testing.assert_close(frames, front(samples), atol=5e-4, rtol=0)
+    other = samples.clone()
+    other[:, 256 * changed :] = torch.randn(streams, (40 - changed) * 256)
+    found, _ = live_pieces(live, other.tensor_split(edges, dim=1))
+    assert torch.equal(found[:, :changed], frames[:, :changed])
+    assert not torch.equal(found[:, changed:], frames[:, changed:])
 
 
 def test_live_silence_is_the_floor():
@@ -175,27 +201,25 @@ def test_streams_of_a_batch_do_not_meet():
 def test_a_saved_stream_goes_on_where_it_was():
     front = LogMel()
     samples = sound(2, 4000, torch.float32)
-    stream = LogMelStream(front, batch=2)
-    stream.push(samples[:, :1234])
-    saved = stream.state_dict()
-    expected = stream.push(samples[:, 1234:])
-    again = LogMelStream(LogMel(), batch=1)
-    again.load_state_dict(saved)
-    assert torch.equal(again.push(samples[:, 1234:]), expected)
-    again.load_state_dict(saved)
-    assert torch.equal(again.push(samples[:, 1234:]), expected)
+    _, state = front.step(samples[:, :1234], front.start(2))
+    saved = {name: tensor.clone() for name, tensor in state.to_dict().items()}
+    expected, _ = front.step(samples[:, 1234:], state)
+    again = FrontEndState.from_dict(saved)
+    # A state is not changed by a step.
+    for _ in range(2):
+        assert torch.equal(LogMel().step(samples[:, 1234:], again)[0], expected)
 
 
 def test_streams_of_different_ages_share_a_batch():
     front = LogMel(dtype=torch.float64)
     samples = sound(2, 4096)
     old = front.step(samples[:1, :2048], front.start())[1]
-    both = FrontEndState.join([old, front.start()])
+    parts = [each.to_dict() for each in (old, front.start())]
+    both = FrontEndState.from_dict({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
     frames, both = front.step(torch.cat([samples[:1, 2048:], samples[1:, :2048]]), both)
     torch.testing.assert_close(frames[0], front(samples[0])[8:])
     torch.testing.assert_close(frames[1], front(samples[1])[:8])
     assert both.frames.tolist() == [16, 8]
-    assert both.select([1]).frames.tolist() == [8]
 
 
 def test_a_state_holds_no_more_than_it_needs():
@@ -216,7 +240,7 @@ def test_samples_take_the_dtype_of_the_front_end():
 
 def test_shorter_than_a_hop_gives_no_frame():
     assert LogMel()(torch.zeros(2, 255)).shape == (2, 0, 128)
-    assert LogMelStream(batch=2).push(torch.zeros(2, 0)).shape == (2, 0, 128)
+    assert LogMel().step(torch.zeros(2, 0), LogMel().start(2))[0].shape == (2, 0, 128)
 
 
 def test_weights_files_need_not_hold_it():
@@ -262,8 +286,8 @@ def test_bad_settings_are_refused(options, message):
 
 def test_a_state_of_other_settings_is_refused():
     with pytest.raises(EvidentiaError, match="other settings of window or hop"):
-        LogMelStream(LogMel()).load_state_dict(LogMelStream(LogMel(window=1024)).state_dict())
+        LogMel().step(torch.zeros(1, 256), LogMel(window=1024).start())
     with pytest.raises(EvidentiaError, match="has the parts frames, tail, got tail"):
-        LogMelStream(LogMel()).load_state_dict({"tail": torch.zeros(1, 1792)})
+        FrontEndState.from_dict({"tail": torch.zeros(1, 1792)})
     with pytest.raises(EvidentiaError, match="at least 1 stream"):
         LogMel().start(0)

@@ -18,7 +18,6 @@ from evidentia.events import (
     AleatoricFilter,
     EntropyFilter,
     EpistemicFilter,
-    FusionState,
     OnsetWarning,
     PhaseI,
     Seed,
@@ -270,10 +269,9 @@ def test_gradients_flow_through_the_closed_form(mode, evidence):
     assert nothing.grad.isfinite().all()
 
 
-def test_states_of_different_windows_classes_or_types_share_no_batch():
-    state = WBC(window=3).initial_state(2)
+def test_states_of_other_windows_classes_or_types_are_refused():
+    head, nothing = WBC(window=3), torch.ones(4, 2)
     others = [WBC(window=4).initial_state(2), WBC(window=3).initial_state(5), WBC(window=3).initial_state(2, dtype=F64)]
     for other in others:
-        with pytest.raises(ev.EvidentiaError, match=r"can share a batch only if .* got \(2, 2\) of .* and "):
-            FusionState.stack([state, other])
-    assert FusionState.stack([state, state]).alpha.shape == (2, 2, 2)
+        with pytest.raises(ev.EvidentiaError, match=r"need a state of shape \(2, 2\) and torch.float32, got "):
+            head.push(other, nothing, nothing)

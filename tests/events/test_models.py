@@ -111,7 +111,7 @@ def test_the_offline_baseline_looks_ahead_and_says_so():
     changed = x.clone()
     changed[:, -1] += 5
     assert bool(((net(x) - net(changed)).abs().amax((0, 2, 3)) > 0).all())
-    for call in (net.start, lambda: net.step(x, None), lambda: net.restore({})):
+    for call in (net.start, lambda: net.step(x, None)):
         with pytest.raises(EvidentiaError, match=r"OfflineCRNN looks ahead .* offline baseline"):
             call()
     with pytest.raises(EvidentiaError, match="running normalisation is for streaming networks"):
@@ -143,14 +143,15 @@ def test_streams_of_different_ages_share_a_batch(name, normalisation):
     x = frames(net, 16)
     half = 7 * net.segment
     old, state = net.step(x[:1, :half], net.start())
-    both = NetworkState.join([state, net.start()])
+    parts = [each.to_dict() for each in (state, net.start())]
+    both = NetworkState.from_dict({key: torch.cat([part[key] for part in parts]) for key in parts[0]})
     together, both = net.step(torch.cat([x[:1, half : half + 6], x[1:, :6]]), both)
     more, both = net.step(torch.cat([x[:1, half + 6 :], x[1:, 6 : 9 * net.segment]]), both)
     late = torch.cat([together, more], dim=1)
     torch.testing.assert_close(torch.cat([old[0], late[0]]), net(x)[0], atol=1e-10, rtol=0)
     torch.testing.assert_close(late[1], net(x)[1, :9], atol=1e-10, rtol=0)
     assert both.segments.tolist() == [16, 9]
-    alone = both.select([1])
+    alone = both.map(lambda part: part[1:])
     further = frames(net, 2, batch=1, seed=5)
     expected = net(torch.cat([x[1:, : 9 * net.segment], further], dim=1))[:, 9:]
     torch.testing.assert_close(net.step(further, alone)[0], expected, atol=1e-10, rtol=0)
@@ -161,7 +162,7 @@ def test_a_state_survives_a_file(name, dtype):
     net = build(name, dtype)
     x = frames(net, 10, extra=1)
     _, state = net.step(x[:, : 5 * net.segment + 1], net.start(2))
-    restored = net.restore(load(save({key: part.contiguous() for key, part in state.to_dict().items()})))
+    restored = NetworkState.from_dict(load(save({key: part.contiguous() for key, part in state.to_dict().items()})))
     rest = x[:, 5 * net.segment + 1 :]
     assert torch.equal(net.step(rest, restored)[0], net.step(rest, state)[0])
 
@@ -257,23 +258,18 @@ def test_bad_frames_are_refused(name):
 
 def test_a_state_of_another_network_is_refused():
     crnn, conformer = build("crnn"), build("conformer")
-    with pytest.raises(EvidentiaError, match="of another network"):
-        crnn.step(frames(crnn, 1, batch=1), conformer.start())
+    x, parts = frames(crnn, 1, batch=1), crnn.start().to_dict()
     with pytest.raises(EvidentiaError, match=r"of another network: .*gru"):
-        crnn.restore(conformer.start().to_dict())
-    with pytest.raises(EvidentiaError, match="of another network: its waiting frames"):
-        crnn.restore({**crnn.start().to_dict(), "pending": torch.zeros(1, 4, 128)})
+        crnn.step(x, conformer.start())
+    name = next(key for key in parts if key.startswith("caches."))
+    for changed, message in (
+        ({name: torch.zeros(1, 1, 1)}, f"{name.removeprefix('caches.')} do not fit"),
+        ({"pending": torch.zeros(1, 4, 128)}, "its waiting frames do not fit"),
+    ):
+        with pytest.raises(EvidentiaError, match=f"of another network: {message}"):
+            crnn.step(x, NetworkState.from_dict({**parts, **changed}))
     with pytest.raises(EvidentiaError, match="has the parts caches, pending, segments"):
-        crnn.restore({})
-
-
-def test_states_that_cannot_share_a_batch_are_refused():
-    net = build("crnn")
-    _, waiting = net.step(frames(net, 0, batch=1, extra=2), net.start())
-    with pytest.raises(EvidentiaError, match="pending differ; bring all of them to the end of a segment"):
-        NetworkState.join([waiting, net.start()])
-    with pytest.raises(EvidentiaError, match="no states to join"):
-        NetworkState.join([])
+        NetworkState.from_dict({})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""States of streams: tensors by name, to and from a dictionary, taken apart and put together."""
+"""States of streams: tensors by name, to and from a dictionary."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from evidentia import EvidentiaError
 from evidentia.events import FrontEndState, NetworkState
 
 
-def state(streams=3, width=4):
+def state(streams=3):
     rows = torch.arange(streams)
-    caches = {"stem.conv": rows[:, None, None] + torch.zeros(streams, 2, width), "gru": rows[:, None] + 0.5}
+    caches = {"stem.conv": rows[:, None, None] + torch.zeros(streams, 2, 4), "gru": rows[:, None] + 0.5}
     return NetworkState(torch.zeros(streams, 0, 8), rows, caches)
 
 
@@ -29,14 +29,6 @@ def test_a_network_without_memories_has_a_state_too():
     assert NetworkState.from_dict(bare.to_dict()).caches == {}
 
 
-def test_streams_are_taken_out_in_any_order_and_joined_again():
-    chosen = state().select([2, 0])
-    assert chosen.segments.tolist() == [2, 0]
-    assert chosen.caches["gru"].flatten().tolist() == [2.5, 0.5]
-    joined = NetworkState.join([chosen, state().select(torch.tensor([1]))])
-    assert joined.segments.tolist() == [2, 0, 1]
-
-
 def test_map_changes_every_tensor():
     assert all(part.dtype == torch.float64 for part in state().map(torch.Tensor.double).to_dict().values())
 
@@ -49,7 +41,5 @@ def test_compact_lets_go_of_large_tensors():
 
 
 def test_states_that_do_not_fit_are_refused():
-    with pytest.raises(EvidentiaError, match=r"caches.stem.conv differ"):
-        NetworkState.join([state(), state(width=5)])
     with pytest.raises(EvidentiaError, match=r"has the parts frames, tail, got caches, pending, segments"):
         FrontEndState.from_dict(state().to_dict())

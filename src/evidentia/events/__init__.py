@@ -17,7 +17,7 @@ from evidentia.events.data.waveforms import WAVEFORMS
 from evidentia.events.estimator import EventDetector
 from evidentia.events.evidence import beta_parameters, segment_loss
 from evidentia.events.front_end.inputs import SeriesInputs, SoundInputs
-from evidentia.events.front_end.log_mel import LogMel, LogMelStream, mel_filters
+from evidentia.events.front_end.log_mel import LogMel, mel_filters
 from evidentia.events.fusion import (
     BC,
     HEADS,
@@ -99,7 +99,6 @@ __all__ = [
     "FusionHead",
     "FusionState",
     "LogMel",
-    "LogMelStream",
     "NetworkState",
     "OfflineCRNN",
     "OnnxEngine",

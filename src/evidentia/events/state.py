@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias, TypeVar
 
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
@@ -21,8 +20,7 @@ Arrays: TypeAlias = dict[str, Array]
 class StreamState:
     """Base of all states: fields are tensors, or mappings of names to tensors, whose first dimension is the stream.
 
-    A state is never changed: every step gives a new one. Streams can be taken out of a batch (`select`) and put
-    together into one (`join`), whatever their ages, as long as they hold the same number of waiting inputs.
+    A state is never changed: every step gives a new one.
     """
 
     def to_dict(self) -> dict[str, Tensor]:
@@ -61,27 +59,6 @@ class StreamState:
     def map(self: State, change: Callable[[Tensor], Tensor]) -> State:
         """The state with every tensor changed by a function, such as one that moves it to another device."""
         return type(self).from_dict({name: change(tensor) for name, tensor in self.to_dict().items()})
-
-    def select(self: State, streams: Sequence[int] | Tensor) -> State:
-        """The state of some streams of the batch, in the order given."""
-        rows = torch.as_tensor(streams, dtype=torch.int64)
-        return self.map(lambda tensor: tensor.index_select(0, rows.to(tensor.device)))
-
-    @classmethod
-    def join(cls: type[State], states: Iterable[State]) -> State:
-        """One state of all streams of several."""
-        parts = [state.to_dict() for state in states]
-        if not parts:
-            raise EvidentiaError("there are no states to join; start a new stream instead")
-        shapes = [{name: tensor.shape[1:] for name, tensor in part.items()} for part in parts]
-        for other in shapes[1:]:
-            if other != shapes[0]:
-                differing = sorted(name for name in {*shapes[0], *other} if shapes[0].get(name) != other.get(name))
-                raise EvidentiaError(
-                    f"streams can share a batch only if their states have equal shapes, but {', '.join(differing)} "
-                    "differ; bring all of them to the end of a segment first, and use one network for all"
-                )
-        return cls.from_dict({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
     def compact(self: State) -> State:
         """The same values, free of the larger tensors they were cut from."""

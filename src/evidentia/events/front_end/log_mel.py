@@ -13,7 +13,6 @@ networks that are not meant for streams.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -169,23 +168,15 @@ class LogMel(nn.Module):
                 f"samples must be of shape ({state.batch}, n), a row for each stream of the state, got "
                 f"{tuple(samples.shape)}; start(batch) makes a state for another number of streams"
             )
+        if not self._overlap <= state.tail.shape[1] < self._overlap + self.hop:
+            raise EvidentiaError(
+                f"the state of this front end has a tail of {self._overlap} to {self._overlap + self.hop - 1} samples "
+                f"a stream, got {state.tail.shape[1]}; it comes from other settings of window or hop"
+            )
         joined = torch.cat([state.tail, samples], dim=1)
         count = (joined.shape[1] - self._overlap) // self.hop
         frames = self._frames(joined) if count else joined.new_zeros(len(joined), 0, self.mels)
         return frames, FrontEndState(joined[:, count * self.hop :], state.frames + count).compact()
-
-    def restore(self, tensors: Mapping[str, Tensor]) -> FrontEndState:
-        """The state of `to_dict`, checked to be one of this front end."""
-        state = FrontEndState.from_dict(tensors)
-        tail, frames = state.tail, state.frames
-        fits = tail.ndim == 2 and self._overlap <= tail.shape[1] < self._overlap + self.hop
-        if not fits or frames.shape != tail.shape[:1] or frames.dtype != torch.int64:
-            raise EvidentiaError(
-                f"the state of this front end has a tail of {self._overlap} to {self._overlap + self.hop - 1} samples "
-                f"a stream and a whole number of frames, got shapes {tuple(tail.shape)} and {tuple(frames.shape)} "
-                f"({frames.dtype}); it may come from other settings of window or hop"
-            )
-        return FrontEndState(tail.to(self.window), frames.to(self.window.device))
 
     @property
     def _overlap(self) -> int:
@@ -221,43 +212,6 @@ class LogMel(nn.Module):
         # Almost all of the matrix is zeros: neighbouring filters look at few neighbouring frequencies.
         parts = [power[..., low:high] @ self.filters[low:high, first:last] for low, high, first, last in self.blocks]
         return torch.cat(parts, dim=-1)
-
-
-class LogMelStream:
-    """A front end with the state of a batch of streams in it.
-
-    Args:
-        front_end: by default that of the thesis.
-        batch: number of streams.
-
-    Example:
-        >>> stream = LogMelStream()
-        >>> [stream.push(piece).shape[1] for piece in torch.randn(1, 1024).split(300, dim=1)]
-        [1, 1, 1, 1]
-        >>> saved = stream.state_dict()
-        >>> again = LogMelStream()
-        >>> again.load_state_dict(saved)
-        >>> sound = torch.randn(1, 512)
-        >>> torch.equal(stream.push(sound), again.push(sound))
-        True
-    """
-
-    def __init__(self, front_end: LogMel | None = None, batch: int = 1) -> None:
-        self.front_end = LogMel() if front_end is None else front_end
-        self.state = self.front_end.start(batch)
-
-    def push(self, samples: Tensor) -> Tensor:
-        """The frames that these samples, shape `(B, n)`, complete, shape `(B, T, mels)`."""
-        frames, self.state = self.front_end.step(samples, self.state)
-        return frames
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """What is remembered of the streams, as tensors of their own."""
-        return {name: tensor.clone() for name, tensor in self.state.to_dict().items()}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on where `state_dict` was asked for."""
-        self.state = self.front_end.restore({name: tensor.clone() for name, tensor in state.items()})
 
 
 def _extent(filters: Tensor, first: int, last: int) -> tuple[int, int, int, int]:

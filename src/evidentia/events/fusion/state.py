@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,8 +11,6 @@ from torch import Tensor
 from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
-
-_PARTS = ("alpha", "beta", "seen")
 
 
 class Windows(NamedTuple):
@@ -74,37 +71,6 @@ class FusionState:
         """A state in which nothing has been seen, of shape `(..., M - 1, K)`."""
         nothing = torch.ones(shape, dtype=dtype, device=device)
         return cls(nothing, nothing.clone(), torch.zeros(shape[:-2], dtype=torch.int64, device=device))
-
-    @classmethod
-    def stack(cls, states: Sequence[Self]) -> Self:
-        """The states of several streams as one batch, to be pushed together."""
-        if not states:
-            raise EvidentiaError("at least one state is needed, got none")
-        if len(shapes := {(tuple(state.alpha.shape), state.alpha.dtype) for state in states}) > 1:
-            got = " and ".join(sorted(f"{shape} of {dtype}" for shape, dtype in shapes))
-            raise EvidentiaError(
-                f"streams can share a batch only if their states have one shape (..., window - 1, classes) and dtype, "
-                f"got {got}; use one head for all, with the same classes"
-            )
-        alpha, beta, seen = (torch.stack([getattr(state, part) for state in states]) for part in _PARTS)
-        return cls(alpha, beta, seen)
-
-    def unstack(self) -> list[FusionState]:
-        """The states of the streams of a batch, one by one."""
-        return [
-            FusionState(alpha, beta, seen) for alpha, beta, seen in zip(self.alpha, self.beta, self.seen, strict=True)
-        ]
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The state as named tensors, to be saved."""
-        return {part: getattr(self, part) for part in _PARTS}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """The state that `tensors` gave."""
-        if missing := [part for part in _PARTS if part not in tensors]:
-            raise EvidentiaError(f"a saved fusion state needs alpha, beta and seen; {', '.join(missing)} is missing")
-        return cls(tensors["alpha"], tensors["beta"], tensors["seen"])
 
     def check_fits(self, alpha: Tensor, length: int) -> None:
         """Require that this is the state of a head that looks back `length` segments, for streams shaped like alpha."""

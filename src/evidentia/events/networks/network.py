@@ -141,8 +141,7 @@ class EventNetwork(nn.Module, ABC):
             raise EvidentiaError(
                 f"there are {state.batch} streams in the state and {len(x)} in the frames; each needs its own row"
             )
-        if state.caches.keys() != self._memories.keys():
-            raise EvidentiaError("the state is of another network; begin with start() of this one")
+        self._check_state(state)
         joined = torch.cat([state.pending, x], dim=1)
         count = joined.shape[1] // self.segment
         if not count:
@@ -191,24 +190,6 @@ class EventNetwork(nn.Module, ABC):
             return torch.zeros(self.features)
         return (mean if self.unit is None else mean / self.unit).detach().to("cpu", torch.float32)
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> NetworkState:
-        """The state of `to_dict`, checked to be one of this network, on its device."""
-        self._check_streaming()
-        state = NetworkState.from_dict(tensors)
-        fresh = self.start(max(1, state.batch))
-        found = {name: tuple(cache.shape) for name, cache in state.caches.items()}
-        wanted = {name: tuple(cache.shape) for name, cache in fresh.caches.items()}
-        waiting = tuple(state.pending.shape)
-        fits = len(waiting) == 3 and waiting[1] < self.segment and waiting[2] == self.features
-        if found != wanted or not fits or state.segments.shape != fresh.segments.shape:
-            wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
-            raise EvidentiaError(
-                f"the state is of another network: {', '.join(wrong) or 'its waiting frames'} do not fit; load it into "
-                "a network built with the same settings"
-            )
-        weight = self.head.weight
-        return state.map(lambda part: part.to(weight) if part.is_floating_point() else part.to(weight.device))
-
     def _run(self, x: Tensor, flow: Flow) -> Tensor:
         x = x if self.unit is None else x * self.unit
         x = self.standardise(x.flatten(0, 1)).view(x.shape)
@@ -222,6 +203,17 @@ class EventNetwork(nn.Module, ABC):
             raise EvidentiaError(
                 f"{type(self).__name__} looks ahead and cannot follow a live stream: it is an offline baseline; use "
                 "its forward on whole clips, or a streaming network"
+            )
+
+    def _check_state(self, state: NetworkState) -> None:
+        found = {name: tuple(cache.shape[1:]) for name, cache in state.caches.items()}
+        wanted = {name: layer.cache_shape() for name, layer in self._memories.items()}
+        waiting = state.pending.shape
+        if found != wanted or waiting[1] >= self.segment or waiting[2] != self.features:
+            wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+            raise EvidentiaError(
+                f"the state is of another network: {', '.join(wrong) or 'its waiting frames'} do not fit; begin with "
+                "start() of this one, or take a network that was built with the same settings"
             )
 
     def _check(self, x: Tensor) -> None:
