@@ -88,6 +88,18 @@ def test_a_detector_takes_series_of_about_its_rate():
     assert det.truth(clips[1:2]).onset.tolist() == [pytest.approx(5.0 * 1.005)]
 
 
+@pytest.mark.parametrize("rate", [9.92, 10.0, 10.08])
+def test_delays_of_a_series_of_about_the_rate_are_those_of_its_samples(rate, detector):
+    det = detector("temporal", series=True)
+    samples = torch.randn(3000, 4, generator=torch.Generator().manual_seed(0))
+    events = [("class 0", 10.0 * n + 5.0, 10.0 * n + 9.0) for n in range(29)]
+    usual = Clip(samples, 10.0, events)
+    other = Clip(samples, rate, [(label, onset * 10 / rate, offset * 10 / rate) for label, onset, offset in events])
+    expected = [(call.time, call.label, call.delay) for call in det.detect(usual)]
+    assert sum(delay is not None for _, _, delay in expected) > 20
+    assert [(call.time, call.label, call.delay) for call in det.detect(other)] == expected
+
+
 @pytest.mark.parametrize("name", ["Time", "TIME", "time"])
 def test_the_column_of_times_in_upper_or_lower_case(tmp_path, name):
     path = write(tmp_path / "a.csv", [f"{n / 10:.1f}" for n in range(30)], header=f"{name},flow")

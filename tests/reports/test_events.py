@@ -118,6 +118,22 @@ def test_channels_have_their_names_and_the_detectors_order(tmp_path: Path):
     assert legend.get_title().get_text() == "4 more are not named"
 
 
+def test_a_series_of_about_the_rate_is_drawn_by_the_detectors_clock():
+    samples = torch.randn(600, 4, generator=torch.Generator().manual_seed(0))
+    events = [("hiss", 10.0 * n + 5.0, 10.0 * n + 9.0) for n in range(5)]
+    slow = [(label, onset * 10 / 10.08, offset * 10 / 10.08) for label, onset, offset in events]
+    detector = make_detector(series=True)
+    pictures = [clip_picture(detector, each) for each in (Clip(samples, 10.0, events), Clip(samples, 10.08, slow))]
+    for usual, other in zip(*(figure.axes for figure in pictures), strict=True):
+        assert usual.get_xlim() == other.get_xlim()
+        for one, two in zip(usual.lines, other.lines, strict=True):
+            assert list(one.get_xdata()) == pytest.approx(list(two.get_xdata()))
+        for one, two in zip(usual.collections, other.collections, strict=True):
+            for path, same in zip(one.get_paths(), two.get_paths(), strict=True):
+                assert path.vertices == pytest.approx(same.vertices)
+        assert [text.get_text() for text in usual.texts] == [text.get_text() for text in other.texts]
+
+
 def test_channels_of_very_different_units_are_drawn_in_deviations():
     samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor([1e-6, 1.0, 1.0, 0.0])
     samples[3, 0] = torch.nan

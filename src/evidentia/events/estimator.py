@@ -202,12 +202,13 @@ class EventDetector(LearntAttributes):
         """What a stream of the whole clip would give, with delays, all at once; also for networks that look ahead.
 
         Args:
-            clip: the clip.
+            clip: the clip; of a series at about the detector's rate, times are those of its samples at that rate.
             labels: call these classes only.
             warnings: also warn when something is beginning.
             trigger: `needed`, `of` and `refractory`, see `evidentia.events.Trigger`; the detector's if not given.
         """
-        found, rule = self.beta(self._checked([clip])), self.trigger.with_changes(trigger)
+        (clip,) = self._checked([clip])  # with its events by the clock of the segments
+        found, rule = self.beta([clip]), self.trigger.with_changes(trigger)
         outputs = self.head_.outputs(len(self.labels_))
         announcer = Announcer(self.labels_, outputs, self.inputs_.seconds, labels, clip.events)
         return detect_offline(found, self.head_, self.warning_ if warnings else None, rule, announcer)

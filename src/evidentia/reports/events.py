@@ -11,6 +11,7 @@ import torch
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
+from evidentia.events.clip_kinds import in_step
 from evidentia.events.front_end.channels import arranged
 from evidentia.events.front_end.log_mel import filter_at
 from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
@@ -40,7 +41,8 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
 
     Args:
         detector: a trained detector.
-        clip: what to draw; a series is drawn as lines in place of the spectrogram, in the detector's order of channels.
+        clip: what to draw; a series is drawn as lines in place of the spectrogram, in the detector's order of channels
+            and by its clock, from which the rate of a series may differ by 1%.
         labels: the classes to show; those that are in the clip or are called by default, at most 8.
         trigger: `needed`, `of` and `refractory` of the alarms; those of the detector if not given.
 
@@ -57,6 +59,8 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     if not isinstance(clip, Clip):
         raise EvidentiaError(f"the picture is of a Clip, got {type(clip).__name__}")
     found = detector.beta([clip])
+    # All that is drawn is by one clock, that of the detector's segments.
+    (clip,) = in_step(arranged([clip], detector.columns_), detector.inputs_)
     if clip.duration < detector.inputs_.seconds:
         raise EvidentiaError(
             f"{clip.name} is shorter than a segment of {detector.inputs_.seconds:g} s; give a longer one"
@@ -71,7 +75,7 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     if isinstance(detector.inputs_, SoundInputs):
         _draw_sound(axes[0], detector.inputs_, clip)
     else:
-        _draw_series(axes[0], arranged([clip], detector.columns_)[0])
+        _draw_series(axes[0], clip)
     _draw_warnings(axes[0], detections)
     _draw_truth(axes[1], clip, shown, detections)
     for ax, label in zip(axes[2:], shown, strict=True):
