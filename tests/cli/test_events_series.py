@@ -108,6 +108,50 @@ def test_stdin_without_names_says_how_to_send_them(pump: Path) -> None:
         assert part in str(result.exception)
 
 
+def renamed(pump: Path, folder: Path, columns: tuple[str, ...]) -> Path:
+    """The detector of the pump with other names of its channels, or none."""
+    detector, path = EventDetector.load(pump / "pump.safetensors"), folder / "renamed.safetensors"
+    detector.columns_ = columns
+    detector.save(path)
+    return path
+
+
+@pytest.mark.parametrize("names", ["heat,1", "time,1,heat", "1,Time,heat", "time,heat,1"])
+def test_names_may_be_numbers_on_stdin_as_in_files(pump: Path, tmp_path: Path, names: str) -> None:
+    model, file, header = renamed(pump, tmp_path, ("1", "heat")), tmp_path / "numbers.csv", names.split(",")
+    rows = [dict(zip(("time", "1", "heat"), row.split(","), strict=True)) for row in rows_of(pump)[1:]]
+    file.write_text(text([names, *(",".join(row[name.lower()] for name in header) for row in rows)]))
+    expected = lines(run("detect", model, file, "--format", "json"))
+    assert [each["label"] for each in expected if each["level"] == "alarm"] == ["jam"]
+    result = run("detect", model, "-", "--format", "json", stdin=file.read_bytes())
+    assert lines(result) == expected
+    assert "missing" not in result.stderr
+    assert "20.0 s heard" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("columns", "first", "told"),
+    [
+        (("1", "heat"), "load,1", "stdin has 2 channels, load, 1, and needs 1, heat"),
+        (("1", "heat"), "heat,2", "stdin has 2 channels, heat, 2, and needs 1, heat"),
+        (("0", "1"), "time,0,1", "0.3 s heard: 0 alarms"),
+        ((), "1,heat", "0.3 s heard: 0 alarms"),
+        (("1", "heat"), "12:00:01,1,2", "line 1 on stdin has 3 channels"),
+        ((), "2024-05-01T12:00:00,1,2", "line 1 on stdin has 3 channels"),
+        # What a sensor sends when it fails is a missing number.
+        (("1", "heat"), "ERR,0.25", "1 numbers missing or invalid"),
+        ((), "0.25,ERR", "1 numbers missing or invalid"),
+    ],
+)
+def test_a_text_among_numbers_makes_a_line_of_names_only_if_it_is_one(
+    pump: Path, tmp_path: Path, columns: tuple[str, ...], first: str, told: str
+) -> None:
+    model = renamed(pump, tmp_path, columns)
+    rows = [f"{n / 10}{first.count(',') * ',0'}" for n in range(3)]
+    result = run("detect", model, "-", "--no-warnings", stdin=text([first, *rows]).encode())
+    assert told in f"{result.stderr} {result.exception}"
+
+
 @pytest.mark.parametrize("source", ["file", "stdin"])
 def test_a_state_keeps_the_clock(pump: Path, tmp_path: Path, source: str) -> None:
     """A pause between two files is a gap, and a file that has grown goes on where it was."""

@@ -62,9 +62,10 @@ def _check_raw(content: bytes, rate: float) -> None:
 class SeriesLines:
     """A sample a line of CSV, as soon as it has come; what is no number is taken for missing.
 
-    So is a line that does not fit, once one has: a live sensor now and then sends half a line. Names in the first line
-    put the channels in the order of the detector's, and one of them may be of a column of times, in seconds as in
-    files. A time may be missing, so that the line is in its turn; any other text is an error, lest the clock be lost.
+    So is a line that does not fit, once one has: a live sensor now and then sends half a line. Names in the first line,
+    not all of them numbers, put the channels in the order of the detector's, and one of them may be of a column of
+    times, in seconds as in files. A time may be missing, so that the line is in its turn; any other text is an error,
+    lest the clock be lost.
 
     Args:
         detector: the detector.
@@ -130,8 +131,16 @@ class SeriesLines:
             typer.echo(f"{self._timeless} lines on stdin without a time were passed over", err=True)
 
     def _is_header(self, cells: list[str]) -> bool:
-        texts = any(is_text(cell, self._decimal) for cell in cells)
-        return texts and not any(is_number(cell, self._decimal) for cell in cells)
+        """Whether a first line is one of names, of which some may be numbers, as those of data frames are.
+
+        A line of data may hold a text too, such as a time stamp or what a sensor sends when it fails.
+        """
+        texts = [cell for cell in cells if is_text(cell, self._decimal)]
+        numbers = [cell for cell in cells if is_number(cell, self._decimal)]
+        known = {*self._detector.columns_, time_column(cells, self._time or TIME)}
+        if not numbers or any(text in known for text in texts):
+            return bool(texts)
+        return bool(texts) and all(cell.isdigit() for cell in numbers) and not any(text[0].isdigit() for text in texts)
 
     def _take_names(self, names: list[str]) -> None:
         clock = time_column(names, self._time or TIME)
