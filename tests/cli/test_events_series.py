@@ -328,3 +328,29 @@ def test_sound_is_refused_by_a_detector_of_a_series(pump: Path, tmp_path: Path) 
         assert f"{name} is a sound file, and the detector takes a series of 2 channels at 10 Hz" in str(
             result.exception
         )
+
+
+def test_names_with_square_brackets_are_printed_as_they_are(pump: Path, tmp_path: Path) -> None:
+    """Where they are in tables, titles and sentences; they are no markup, and words between colons no emoji."""
+    folder = tmp_path / "[red]pump"
+    folder.mkdir()
+    for number in range(8):
+        (folder / f"{number}.csv").write_text((pump / f"{number}.csv").read_text())
+        jam = (pump / f"{number}.events.csv").read_text().replace("jam", "dog [bark]")
+        (folder / f"{number}.events.csv").write_text(jam + "[/valve],1,2\n:bell:,2,3\n" * (number < 4))
+    model = tmp_path / "model.safetensors"
+    (tmp_path / "held").mkdir()
+    for name in ("7.csv", "7.events.csv"):
+        (tmp_path / "held" / name).write_text((folder / name).read_text())
+    options = ["--epochs", "1", "--macro-f1", "0.5", "--validation", tmp_path / "held"]
+    trained = run("train", folder, "--out", model, *options)
+    assert trained.exit_code == 0, f"{trained.output} {trained.exception}"
+    assert "[red]pump: 8 clips, 3 classes" in trained.stdout
+    # Of [/valve] and of :bell: there is nothing among the clips held out.
+    assert "they have no event of :bell:, [/valve]: nothing is known" in trained.stdout
+    scored = run("evaluate", model, folder)
+    assert scored.exit_code == 0, f"{scored.output} {scored.exception}"
+    assert "[red]pump, 8 clips, by clip" in scored.stdout
+    # A narrow table breaks names at their spaces.
+    for name in ("[bark]", "[/valve]", ":bell:"):
+        assert name in scored.stdout

@@ -49,6 +49,18 @@ def test_a_study_of_ones_own_is_run_once_and_exported(tmp_path: Path) -> None:
     assert "2 of 6 jobs" in more.stderr
 
 
+def test_titles_and_labels_with_square_brackets_are_printed_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.toml"
+    axes = 'axes.method = { "[/gcn]" = { method = "gcn" }, ":bell:" = { method = "s-gcn" } }'
+    file.write_text(
+        STUDY.replace('"Tiny"', '"Tiny [red]"').replace("seeds = 2", "seeds = 1").replace(STUDY.splitlines()[-1], axes)
+    )
+    result = runner.invoke(app, ["study", str(file), "--store", str(tmp_path / "results.sqlite")])
+    assert result.exit_code == 0, f"{result.output} {result.exception}"
+    for word in ("Tiny [red] (", "[/gcn]", ":bell:"):
+        assert word in result.stdout
+
+
 def test_a_report_of_one_study_and_of_several(tmp_path: Path) -> None:
     file, table = tmp_path / "tiny.toml", tmp_path / "tiny.json"
     file.write_text(STUDY)

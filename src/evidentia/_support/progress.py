@@ -27,11 +27,12 @@ def progress_bar(
         ...     for step in range(3):
         ...         advance(step + 1, "loss 0.1")
     """
+    # Names of data and studies are in them, whose square brackets are no markup.
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
+        TextColumn("{task.fields[figures]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=not stays, disable=not shown) as bar:

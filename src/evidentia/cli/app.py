@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._version import __version__
+from evidentia.cli.console import plain_console
 from evidentia.cli.events import events
 from evidentia.cli.graph_command import graph
 
-_errors = Console(stderr=True)
+_errors = plain_console(stderr=True)
 
 
 class _App(typer.Typer):
@@ -31,7 +31,7 @@ class _App(typer.Typer):
                 str(error) if error.errno is None else f"{error.filename or 'a file'} cannot be used: {error.strerror}"
             )
         _errors.print("error:", style="bold red", end=" ")
-        _errors.print(told, markup=False, highlight=False)
+        _errors.print(told, highlight=False)
         sys.exit(1)
 
 

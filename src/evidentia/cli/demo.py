@@ -101,7 +101,7 @@ def run_demo(out: Path, seeds: Sequence[int]) -> None:
     files = write_digits_report(runs, out, further, _origin(seeds, time.monotonic() - start))
     console.print(f"\nWritten in {time.monotonic() - start:.0f} s:")
     for path in files:
-        console.print(f"  {path}", highlight=False)
+        console.print(f"  {path}", highlight=False, markup=False, emoji=False)
     console.print("Open the report in a browser; it needs no network.")
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
+from evidentia.cli.console import plain_console
 from evidentia.cli.events_clips import SOUND_RATE, check_background, has_parts, is_series, read_clips
 from evidentia.cli.events_sources import told_as_options
 from evidentia.cli.figures import titled_table
@@ -60,7 +61,7 @@ def run_train(
         warnings.filterwarnings("ignore", message="the clips to calibrate on")
         detector.fit(training, held)
     detector.save(out)
-    console = Console()
+    console = plain_console()
     size = sum(parameter.numel() for parameter in detector.network_.parameters())
     console.print(
         f"{_short(data)}: {len(training):,} clips, {len(detector.labels_)} classes; {model['network']}, {size:,} "
@@ -129,7 +130,7 @@ def run_evaluate(
     record.add(seed, metrics)
     if json_file is not None:
         record.save(json_file)
-    _print_scores(Console(), f"{_short(data)}, {len(found)} clips, by {scoring['by']}", metrics)
+    _print_scores(plain_console(), f"{_short(data)}, {len(found)} clips, by {scoring['by']}", metrics)
     if picture is not None:
         from evidentia.reports import clip_picture, save_figure
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 import typer
-from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.cli.console import plain_console
 from evidentia.cli.events_sources import Piece, is_table, sound_pieces, table_pieces
 from evidentia.cli.events_state import StateFile, exit_on_signals
 from evidentia.cli.events_stdin import SeriesLines, raw_samples
@@ -74,7 +74,7 @@ def run_detect(
             # The usual end of a stream without one.
             if file != STDIN:
                 raise
-    Console(stderr=True).print(_summary(stream, begin, counts), style="dim", highlight=False, soft_wrap=True)
+    plain_console(stderr=True).print(_summary(stream, begin, counts), style="dim", highlight=False, soft_wrap=True)
 
 
 def line_of(detection: Detection) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
 from evidentia._support.progress import progress_bar
+from evidentia.cli.console import plain_console
 from evidentia.cli.figures import over_seeds, percent, titled_table
 from evidentia.experiments import published_figure
 from evidentia.experiments.graph_runs import GraphRuns
@@ -39,7 +40,7 @@ def run_graph(
         runs.run(after_each=lambda done: advance(done, ""))
     if json_file is not None:
         runs.record.save(json_file)
-    console = Console()
+    console = plain_console()
     _print(console, runs.record.summary())
     if picture is not None:
         _draw(console, runs, picture)
@@ -67,7 +68,7 @@ def _draw(console: Console, runs: GraphRuns, path: Path) -> None:
 
     trained = runs.first()
     for written in graph_picture(trained.classifier, trained.split, path):
-        console.print(f"drawn: {written}", style="dim", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"drawn: {written}", style="dim", highlight=False, soft_wrap=True)
 
 
 def _print(console: Console, summary: dict[str, Any]) -> None:

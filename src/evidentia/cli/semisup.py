@@ -11,6 +11,7 @@ from rich.console import Console
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
+from evidentia.cli.console import plain_console
 from evidentia.cli.figures import over_seeds, percent, titled_table
 from evidentia.experiments.semisup_published import published_accuracy
 from evidentia.experiments.semisup_runs import PoolRuns
@@ -51,7 +52,7 @@ def run_semisup(
         from evidentia.reports.style import check_picture
 
         check_picture(picture)
-    console, notes = Console(), Console(stderr=True)
+    console, notes = plain_console(), plain_console(stderr=True)
     started = 0
 
     def announce(name: str, seed: int) -> None:

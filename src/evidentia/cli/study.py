@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evidentia.cli.console import plain_console
 from evidentia.cli.figures import titled_table
 from evidentia.experiments import (
     STUDIES,
@@ -44,7 +45,7 @@ def list_studies() -> None:
     for study in STUDIES.values():
         sizes = [str(len(study.cells(preset)) * study.preset(preset).seeds) for preset in ("quick", "full")]
         table.add_row(study.name, study.title, *sizes)
-    console = Console()
+    console = plain_console()
     console.print(table)
     console.print("quick and full: how many trainings there are", style="dim", highlight=False)
 
@@ -74,11 +75,11 @@ def run_study(
     if report is not None and pictures:
         check_pictures(plan.study, preset)
     used = make_engine(engine, workers, address)
-    console, notes = Console(), Console(stderr=True)
+    console, notes = plain_console(), plain_console(stderr=True)
     with StudyStore(store_file) as store:
         for file, exported in zip(known, tables, strict=True):
             taken = take_up(plan, store, exported)
-            notes.print(f"{taken} results taken up from {file}", style="dim", highlight=False, markup=False)
+            notes.print(f"{taken} results taken up from {file}", style="dim", highlight=False)
         try:
             run = run_plan(plan, store, used, data_root=data_root, minutes=math.inf if minutes is None else minutes)
         except KeyboardInterrupt:
@@ -113,7 +114,7 @@ def show_records(name: str, folder: Path, exports: Sequence[Path], report: Path 
     for file in exports:
         check_export(file)
     table = records_table(find_study(name), sorted(folder.glob("*.json")))
-    print_table(Console(), table)
+    print_table(plain_console(), table)
     for file in exports:
         export_table(table, file)
     if report is not None:
@@ -124,7 +125,7 @@ def write_report(files: Sequence[Path], out: Path, title: str | None) -> None:
     """Write one report of tables that were exported as JSON."""
     study_report([read_results(file) for file in files], title).save(out)
     studies = "1 study" if len(files) == 1 else f"{len(files)} studies"
-    Console().print(f"{out}: {studies}; it needs no network", highlight=False, markup=False)
+    plain_console().print(f"{out}: {studies}; it needs no network", highlight=False)
 
 
 def _draw(notes: Console, plan: Plan, data_root: Path | None) -> StudyPictures | None:
@@ -134,7 +135,7 @@ def _draw(notes: Console, plan: Plan, data_root: Path | None) -> StudyPictures |
         notes.print("stopped: the report is written without pictures of networks", style="dim", highlight=False)
         return None
     for failed in drawn.failures if drawn is not None else ():
-        notes.print(f"no picture of {failed.what}: {failed.why}", style="bold red", highlight=False, markup=False)
+        notes.print(f"no picture of {failed.what}: {failed.why}", style="bold red", highlight=False)
     return drawn
 
 
@@ -149,7 +150,7 @@ def print_table(console: Console, table: StudyTable) -> None:
         title = f"Against {table.tests[0].against}, paired t-tests of the same seeds"
         _print_grid(console, title, headings, rows, axes=len(table.axes) - 1)
     for note in table_notes(table):
-        console.print(note, style="dim", highlight=False, markup=False)
+        console.print(note, style="dim", highlight=False)
 
 
 def _print_grid(
@@ -172,8 +173,8 @@ def _print_grid(
 
 def _print_run(notes: Console, plan: Plan, run: StudyRun) -> None:
     for failed in run.failures:
-        notes.print(f"failed: {failed.what}", style="bold red", highlight=False, markup=False)
-        notes.print(failed.failure.rstrip(), style="dim", highlight=False, markup=False)
+        notes.print(f"failed: {failed.what}", style="bold red", highlight=False)
+        notes.print(failed.failure.rstrip(), style="dim", highlight=False)
     parts = [f"{run.now} of {run.jobs} jobs in {run.seconds:.0f} s"]
     parts += [
         f"{number} {what}" for number, what in ((run.earlier, "done before"), (run.elsewhere, "by others")) if number
