@@ -53,6 +53,27 @@ def test_refractory_time(calls: list[bool], rest: int) -> None:
     assert bool(found) == any(calls)
 
 
+@given(st.lists(st.booleans(), max_size=80), st.floats(0, 20), st.floats(0.01, 3))
+def test_alarms_are_the_refractory_time_apart_whatever_the_segment(
+    calls: list[bool], refractory: float, seconds: float
+) -> None:
+    trigger = Trigger(refractory=refractory)
+    found = alarms(trigger, calls, seconds)
+    assert all((later - earlier) * seconds >= refractory - 1e-5 * seconds for earlier, later in pairwise(found))
+    # By less than a segment longer, and the same where false alarms are counted.
+    assert refractory - 1e-5 * seconds <= trigger.rest(seconds) * seconds < refractory + seconds
+    truth = EventTruth.from_activity(torch.zeros(1, max(len(calls), 1), 1), seconds)
+    scores = torch.tensor(calls or [False]).float().view(1, -1, 1)
+    assert false_alarms(scores, truth, torch.tensor([[0.5]]), refractory=refractory).tolist() == [[len(found)]]
+
+
+def test_a_refractory_time_of_whole_segments_is_as_many() -> None:
+    calls = [True, False] * 4
+    assert alarms(Trigger(refractory=2.4), calls, 1.0) == [0, 4]
+    assert alarms(Trigger(refractory=2.0), calls, 1.0) == [0, 2, 4, 6]
+    assert Trigger(refractory=0.1 * 3).rest(0.1) == 3
+
+
 def test_a_class_that_is_still_on_after_the_refractory_time_is_called_then() -> None:
     calls = [True, False, True, True, True, True, True]
     assert alarms(Trigger(refractory=0.4), calls) == [0, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from evidentia.events.state import Array
 
 # The number of a segment long before any stream: no alarm yet.
 LONG_AGO = -(2**40)
+# Times are multiples of a segment only up to rounding; this share of a segment is taken for none.
+_SLACK = 1e-6
 
 
 class Trigger(Settings):
@@ -55,8 +58,8 @@ class Trigger(Settings):
         return Trigger(**{**self.model_dump(), **changes})
 
     def rest(self, seconds: float) -> int:
-        """The refractory time in segments; a time without end is as long as before a stream's first alarm."""
-        return round(min(self.refractory / seconds, -LONG_AGO))
+        """The refractory time in segments, whole ones; one without end is as long as before a stream's first alarm."""
+        return math.ceil(min(self.refractory / seconds, -LONG_AGO) - _SLACK)
 
     def start(self, classes: int) -> dict[str, Array]:
         """What is remembered of one stream that has not begun."""
