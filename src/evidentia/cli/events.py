@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -54,31 +53,6 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-class _Size(str, Enum):
-    SMALL = "small"
-    DCASE = "dcase"
-
-
-class _Preset(str, Enum):
-    EARLY = "early"
-    NONE = "none"
-
-
-class _By(str, Enum):
-    CLIP = "clip"
-    EVENT = "event"
-
-
-class _Format(str, Enum):
-    TEXT = "text"
-    JSON = "json"
-
-
-class _Runtime(str, Enum):
-    TORCH = "torch"
-    ONNX = "onnx"
-
-
 @events.command()
 def train(
     data: _Data,
@@ -86,9 +60,11 @@ def train(
     network: Annotated[
         str | None, typer.Option(help="crnn, conformer, dual-dnn, temporal …; else crnn, and temporal for a series.")
     ] = None,
-    size: Annotated[_Size, typer.Option(help="60k parameters, or 0.8M.")] = _Size.SMALL,
+    size: Annotated[Literal["small", "dcase"], typer.Option(help="60k parameters, or 0.8M.")] = "small",
     head: Annotated[str, typer.Option(help="How segments are fused: wbc, bc, phase1, umss …")] = "wbc",
-    preset: Annotated[_Preset, typer.Option(help="early: augmentation, more weight on onsets.")] = _Preset.EARLY,
+    preset: Annotated[
+        Literal["early", "none"], typer.Option(help="early: augmentation, more weight on onsets.")
+    ] = "early",
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the clips; else 25.")] = None,
     clips: _Clips = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of training, and of clips that are mixed.")] = 0,
@@ -141,8 +117,8 @@ def train(
         checkpoint=checkpoint,
         network=network,
     )
-    model |= {"size": size.value, "head": head, "seed": seed, "early_collar": early_collar}
-    model["preset"] = None if preset is _Preset.NONE else preset.value
+    model |= {"size": size, "head": head, "seed": seed, "early_collar": early_collar}
+    model["preset"] = None if preset == "none" else preset
     run_train(
         data,
         out,
@@ -162,7 +138,9 @@ def evaluate(
     data: _Data,
     clips: _Clips = None,
     seed: _Seed = 0,
-    by: Annotated[_By, typer.Option(help="Count the first alarm of each clip and class, or every event.")] = _By.CLIP,
+    by: Annotated[
+        Literal["clip", "event"], typer.Option(help="Count the first alarm of each clip and class, or every event.")
+    ] = "clip",
     max_delay: _MaxDelay = None,
     early_collar: _EarlyCollar = 0.0,
     needed: _Needed = None,
@@ -186,7 +164,7 @@ def evaluate(
         data,
         clips=clips,
         seed=seed,
-        scoring={"by": by.value, "max_delay": max_delay, "early_collar": early_collar},
+        scoring={"by": by, "max_delay": max_delay, "early_collar": early_collar},
         trigger=_given(needed=needed, of=of, refractory=refractory),
         data_root=data_root,
         rate=rate,
@@ -215,8 +193,8 @@ def detect(
         ),
     ] = None,
     time: _Time = None,
-    output: Annotated[_Format, typer.Option("--format", help="Lines of text, or of JSON.")] = _Format.TEXT,
-    engine: Annotated[_Runtime, typer.Option(help="What runs the network.")] = _Runtime.TORCH,
+    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Lines of text, or of JSON.")] = "text",
+    engine: Annotated[Literal["torch", "onnx"], typer.Option(help="What runs the network.")] = "torch",
     chunk: Annotated[float, typer.Option(help="Seconds that are taken at a time, at most.")] = 0.064,
     state: Annotated[
         Path | None, typer.Option(help="Go on from this file if it is there, and keep it written.")
@@ -237,7 +215,7 @@ def detect(
         raise typer.BadParameter("a file says its own rate; --rate is for samples on stdin, and CSV files")
     if not 0 < chunk < float("inf"):
         raise typer.BadParameter(f"--chunk must be a positive number of seconds, got {chunk:g}")
-    options = {"labels": label or None, "warnings": warnings, "engine": engine.value}
+    options = {"labels": label or None, "warnings": warnings, "engine": engine}
     options |= _given(needed=needed, of=of, refractory=refractory)
-    as_json = output is _Format.JSON
+    as_json = output == "json"
     run_detect(model, file, options, rate=rate, time=time, chunk=chunk, state=state, as_json=as_json)

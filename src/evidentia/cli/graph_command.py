@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-
-
-class _Task(str, Enum):
-    MISCLASSIFICATION = "misclassification"
-    OOD = "ood"
-
-
-class _Protocol(str, Enum):
-    CLEAN = "clean"
-    PUBLIC = "public"
-    AUTHOR = "author"
-
-
-class _Propagation(str, Enum):
-    NONE = "none"
-    STRENGTH = "strength"
-    EVIDENCE = "evidence"
-    GATED = "gated"
 
 
 def graph(
@@ -32,8 +13,8 @@ def graph(
         str, typer.Argument(help="A graph: cora, citeseer, pubmed, photo, computers, physics, synthetic …")
     ],
     method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
-    task: Annotated[_Task, typer.Option(help="What to find.")] = _Task.MISCLASSIFICATION,
-    protocol: Annotated[_Protocol, typer.Option(help="Which nodes to test on.")] = _Protocol.CLEAN,
+    task: Annotated[Literal["misclassification", "ood"], typer.Option(help="What to find.")] = "misclassification",
+    protocol: Annotated[Literal["clean", "public", "author"], typer.Option(help="Which nodes to test on.")] = "clean",
     ood_classes: Annotated[
         str | None, typer.Option(help="For ood: last, random by seed, or numbers such as 3,4; else last.")
     ] = None,
@@ -49,7 +30,8 @@ def graph(
     hidden: Annotated[int | None, typer.Option(min=1, help="Width of the hidden layer.")] = None,
     dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout rate.")] = None,
     propagation: Annotated[
-        _Propagation | None, typer.Option(help="Spread evidence along edges; else the method's own way.")
+        Literal["none", "strength", "evidence", "gated"] | None,
+        typer.Option(help="Spread evidence along edges; else the method's own way."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="The most epochs to train; else the task's.")] = None,
     prior_weight: Annotated[
@@ -74,15 +56,15 @@ def graph(
     settings = {
         "data": data,
         "method": method,
-        "task": task.value,
-        "protocol": protocol.value,
+        "task": task,
+        "protocol": protocol,
         "classes": ood_classes and named_classes(ood_classes),
         "per_class": per_class,
         "validation": validation,
         "backbone": backbone,
         "hidden": hidden,
         "dropout": dropout,
-        "propagation": propagation and propagation.value,
+        "propagation": propagation,
         "epochs": epochs,
         "prior_weight": prior_weight,
         "batch_size": batch_size,
