@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import isfinite
+from pathlib import Path
 
 import pytest
 import torch
 
 from evidentia import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EventTruth, early_curve, early_scores
-from evidentia.reports import plot_classes, plot_f1_delay
+from evidentia.reports import plot_classes, plot_f1_delay, save_figure
 
 # Two clips with an event each from the second segment on, of 0.1 s; the first is called wrongly at low thresholds.
 SCORES = torch.tensor([[[0.3], [0.2], [0.9], [0.9]], [[0.0], [0.2], [0.4], [0.6]]])
@@ -61,3 +62,10 @@ def test_every_class_has_a_bar_of_every_method() -> None:
         assert heights[0] > heights[2] > heights[1] > heights[3]
     with pytest.raises(EvidentiaError, match="at least one method"):
         plot_classes({}, ["dog"])
+
+
+def test_names_with_dollars_are_no_mathematics(tmp_path: Path) -> None:
+    truth = EventTruth.from_activity(torch.tensor([[[0], [1]]]), segment=0.1)
+    figure = plot_classes({"p $\\q$": early_scores(torch.tensor([[[0], [1]]]), truth)}, ["$\\dog$"])
+    save_figure(figure, tmp_path / "classes.png")
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["$\\dog$"]

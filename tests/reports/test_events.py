@@ -144,6 +144,19 @@ def test_channels_of_very_different_units_are_drawn_in_deviations():
     assert ax.get_ylabel() == "channels"
 
 
+def test_names_are_shown_as_they_are(tmp_path: Path):
+    """A dollar is no mathematics, and a name with an underscore in front is in the legend as well."""
+    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+    detector, columns = make_detector(series=True), ("_heat", "p $\\q$", "$x$", "wear")
+    detector.labels_ = ("p $\\q$", "_hiss", "$x$")
+    series = Clip(samples, 10.0, [("p $\\q$", 1.0, 2.0)], "a $\\b$ clip", columns)
+    figure = clip_picture(detector, series, detector.labels_)
+    assert names(figure) == list(detector.labels_)
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == list(columns)
+    for name in ("clip.png", "clip.svg"):
+        save_figure(figure, tmp_path / name)
+
+
 def test_bad_input(clip):
     detector = make_detector()
     for labels in (["cow"], "siren", []):

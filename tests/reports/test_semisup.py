@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,21 @@ def test_it_takes_what_fit_takes() -> None:
     assert "most trusted" in shown.axes[0].get_title()
     with pytest.raises(EvidentiaError, match=r"hold 'cow', which is none of the classes \(cat, dog\)"):
         pool_picture(pool, x, labeled=(x[:2], ["cat", "cow"]))
+
+
+@pytest.mark.parametrize("shape", [(60, 2), (60, 1, 8, 8)])
+def test_names_with_dollars_are_no_mathematics(shape: tuple[int, ...]) -> None:
+    """Which a name such as these would be refused as, when all is drawn."""
+    names = ("p $\\q$", "$2")
+    pool = review(60, classes=2, class_names=names)
+    figure = pool_picture(pool, torch.rand(shape), title=names[0])
+    assert_fits(figure)
+    data = two_moons(test=0)
+    data = replace(data, class_names=names)
+    figure = decision_boundary(linear, data, title=names[0])
+    assert figure.axes[0].get_title() == names[0]
+    assert legend(figure)[:2] == [f"labeled {name}" for name in names]
+    assert_fits(figure)
 
 
 def test_bars_by_something_else_are_refused() -> None:

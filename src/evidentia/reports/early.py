@@ -15,6 +15,7 @@ from evidentia.reports.style import (
     new_axes,
     new_figure,
     paper,
+    plain_text,
     point_marker,
 )
 
@@ -70,6 +71,7 @@ def plot_f1_delay(
     return ax
 
 
+@plain_text()
 def plot_classes(chosen: Mapping[str, EarlyScores], labels: Sequence[str]) -> Figure:
     """Draw F1 and mean delay of every class, a bar a method; there is none where nothing was counted.
 

@@ -14,7 +14,7 @@ from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
 from evidentia.events.clip_kinds import in_step
 from evidentia.events.front_end.channels import arranged
 from evidentia.events.front_end.log_mel import filter_at
-from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, require_matplotlib
+from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, plain_text, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,7 @@ _ALIKE = 20.0
 _KILOHERTZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
+@plain_text()
 def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | None = None, **trigger: Any) -> Figure:
     """Draw a clip: its spectrogram, the truth with the calls, and belief, disbelief and vacuity of classes.
 
@@ -142,14 +143,17 @@ def _draw_series(ax: Axes, clip: Clip) -> None:
     alike = not len(moving) or float(moving.max() / moving.min()) <= _ALIKE
     if not alike:
         samples = (samples - centre) / np.where(spread > 0, spread, 1)
+    names = clip.columns[:_MOST_NAMES]
     for channel in range(samples.shape[1]):
-        name = clip.columns[channel] if channel < min(len(clip.columns), _MOST_NAMES) else None
+        name = names[channel] if channel < len(names) else None
         ax.plot(times, samples[:, channel], color=colour(channel), linewidth=0.9, label=name)
-    if clip.columns:
+    if names:
         left_out = len(clip.columns) - _MOST_NAMES
         title = f"{left_out} more are not named" if left_out > 0 else None
         look: dict[str, Any] = {"fontsize": _NOTE_SIZE - 1, "title_fontsize": _NOTE_SIZE - 1, "frameon": False}
-        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2, title=title, **look)
+        look |= {"loc": "upper left", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+        # By itself it leaves out names that begin with an underscore.
+        ax.legend(ax.lines[: len(names)], names, title=title, **look)
     label_axes(ax, "", "channels" if alike else "channels, in deviations")
     ax.tick_params(labelsize=_NOTE_SIZE)
 

@@ -16,7 +16,7 @@ import numpy as np
 from evidentia._support.files import write_text
 from evidentia._version import __version__
 from evidentia.reports.page import SCRIPT, STYLE
-from evidentia.reports.style import on_paper, require_matplotlib
+from evidentia.reports.style import on_paper, plain_text, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -204,16 +204,13 @@ class Report:
 
 
 def _vector(draw: Callable[[], Figure], dark: bool) -> tuple[str, float]:
-    """A figure as the address of an SVG picture, the same whenever it is drawn, its letters as text; and its width.
-
-    A dollar in a label is a dollar: names that users give are no mathematics.
-    """
+    """A figure as the address of an SVG picture, the same whenever it is drawn, its letters as text; and its width."""
     matplotlib = require_matplotlib()
     from matplotlib.collections import Collection
 
     buffer = io.BytesIO()
-    settings = {"svg.hashsalt": "evidentia", "svg.fonttype": "none", "text.parse_math": False}
-    with on_paper(dark), matplotlib.rc_context(settings):
+    settings = {"svg.hashsalt": "evidentia", "svg.fonttype": "none"}
+    with on_paper(dark), plain_text(), matplotlib.rc_context(settings):
         figure = draw()
         for part in figure.findobj(Collection):
             corners = sum(len(path) for path in part.get_paths())

@@ -24,7 +24,7 @@ from evidentia.reports.semisup_style import (
     thrown_colour,
     trust_colours,
 )
-from evidentia.reports.style import ink, label_axes, new_figure, paper, require_matplotlib
+from evidentia.reports.style import ink, label_axes, new_figure, paper, plain_text, require_matplotlib
 from evidentia.semisup.inputs.arrays import labeled_samples, pool_samples
 from evidentia.semisup.inputs.columns import column_names
 from evidentia.semisup.inputs.form import InputForm
@@ -43,6 +43,7 @@ _PANEL_WIDTH = 4.4
 _LINE = 90
 
 
+@plain_text()
 def pool_picture(
     review: PoolReview,
     x: Any,

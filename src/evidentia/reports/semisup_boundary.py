@@ -15,7 +15,16 @@ from torch import Tensor
 from evidentia._support.checks import as_array, check_unit_interval
 from evidentia._support.errors import EvidentiaError
 from evidentia.reports.semisup_style import NOTE_SIZE, dot, legend_below, ood_colour, shortened
-from evidentia.reports.style import colour, ink, new_figure, paper, point_marker, require_matplotlib, set_title
+from evidentia.reports.style import (
+    colour,
+    ink,
+    new_figure,
+    paper,
+    plain_text,
+    point_marker,
+    require_matplotlib,
+    set_title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,6 +79,7 @@ def decision_boundary(
     return decision_boundaries({title or "": predict}, data, whole_pool=whole_pool, resolution=resolution)
 
 
+@plain_text()
 def decision_boundaries(
     predicts: Mapping[str, Predict],
     data: SemiSupervisedData,

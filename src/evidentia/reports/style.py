@@ -135,6 +135,22 @@ def on_paper(dark: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def plain_text() -> Iterator[None]:
+    """Let a dollar in what is drawn in this block be a dollar: names that users give are no mathematics.
+
+    A function whose whole picture it is for is decorated with it.
+
+    Example:
+        >>> with plain_text():
+        ...     ax = new_axes()
+        >>> ax.title.get_parse_math()
+        False
+    """
+    with require_matplotlib().rc_context({"text.parse_math": False}):
+        yield
+
+
 def point_marker(index: int) -> str:
     """The marker of a group of points by its number; after the eighth they come again."""
     return _MARKERS[index % len(_MARKERS)]
