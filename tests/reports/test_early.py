@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from evidentia import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EventTruth, early_curve, early_scores
@@ -62,6 +63,24 @@ def test_every_class_has_a_bar_of_every_method() -> None:
         assert heights[0] > heights[2] > heights[1] > heights[3]
     with pytest.raises(EvidentiaError, match="at least one method"):
         plot_classes({}, ["dog"])
+
+
+@pytest.mark.parametrize("methods", [1, 4, 9])
+def test_the_legend_of_classes_lies_on_no_bar(methods: int) -> None:
+    truth = EventTruth.from_activity(torch.tensor([[[0, 1], [1, 1]]]), segment=0.1)
+    scores = early_scores(torch.tensor([[[0, 1], [0, 1]]]), truth)
+    figure = plot_classes({f"_method number {k}": scores for k in range(methods)}, ["dog", "bell"])
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"_method number {k}" for k in range(methods)]
+    place = legend.get_window_extent()
+    assert place.x0 >= 0
+    assert place.y0 >= 0
+    for ax in figure.axes:
+        assert ax.get_legend() is None
+        assert place.y1 <= ax.get_tightbbox().y0
+        # There is room for the bars still.
+        assert ax.get_window_extent().height > 0.3 * figure.bbox.height
 
 
 def test_names_with_dollars_are_no_mathematics(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EarlyCurve, EarlyScores
+from evidentia.reports.semisup_style import legend_below
 from evidentia.reports.style import (
     add_legend,
     colour,
@@ -89,7 +90,8 @@ def plot_classes(chosen: Mapping[str, EarlyScores], labels: Sequence[str]) -> Fi
     if not chosen:
         raise EvidentiaError("bars of classes need the scores of at least one method, got none")
     thickness = 0.8 / len(chosen)
-    figure, axes = new_figure(columns=2, width=9.6, height=1.2 + len(labels) * max(0.3, 0.18 * len(chosen)))
+    bars, below = len(labels) * max(0.3, 0.18 * len(chosen)), 0.3 + 0.06 * len(chosen)
+    figure, axes = new_figure(columns=2, width=9.6, height=1.2 + bars + below)
     for ax, name in zip(axes, ("F1", "mean delay of hits, s"), strict=True):
         for index, (method, scores) in enumerate(chosen.items()):
             values = scores.f1 if name == "F1" else scores.class_delay
@@ -103,5 +105,6 @@ def plot_classes(chosen: Mapping[str, EarlyScores], labels: Sequence[str]) -> Fi
             ax.barh(places, values.nan_to_num(0).tolist(), thickness, label=method, **look)
         ax.set_yticks([-row for row in range(len(labels))], labels)
         label_axes(ax, name, "")
-    add_legend(axes[1], "lower right")
+    # Bars may be anywhere in the axes.
+    legend_below(figure, list(axes[0].containers))
     return figure
