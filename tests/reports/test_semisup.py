@@ -501,8 +501,12 @@ def test_losses_over_orders_of_magnitude_have_a_logarithmic_scale() -> None:
         ([1.0, 0.0], "linear"),
         ([1.0, -2.0], "linear"),
     ):
-        (ax,) = weight_curves([{"update": k, "loss": loss} for k, loss in enumerate(losses)]).axes
+        figure = weight_curves([{"update": k, "loss": loss} for k, loss in enumerate(losses)])
+        (ax,) = figure.axes
         assert ax.get_yscale() == scale
+        FigureCanvasAgg(figure).draw()
+        # In a report mathematics would be shown as it is spelt.
+        assert not any("$" in label.get_text() for label in [*ax.get_yticklabels(), *ax.get_yticklabels(minor=True)])
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ def _scale_loss(ax: Axes, values: Sequence[float]) -> None:
     """Logarithmic if losses span orders of magnitude, since else the end of training is a flat line."""
     if min(values) > 0 and max(values) / min(values) > 100:
         ax.set_yscale("log")
+        # By itself the scale writes powers as mathematics, which a report shows as it is spelt.
+        ax.yaxis.set_major_formatter("{x:g}")
     elif min(values) >= 0:
         ax.set_ylim(bottom=0)
 
