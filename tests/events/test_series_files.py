@@ -216,6 +216,19 @@ def test_events_are_on_a_clock_that_begins_below_0(tmp_path):
         load_series(series)
 
 
+@pytest.mark.parametrize("begin", [-0.1, 0.0, 0.1])
+def test_an_event_that_goes_on_when_the_clock_begins_is_cut_there(tmp_path, begin):
+    series = write(tmp_path / "a.csv", [f"{begin + n / 10:.1f}" for n in range(60)])
+    (tmp_path / "a.events.csv").write_text(f"label,onset,offset\nx,{begin - 2},{begin + 0.5}\n")
+    (clip,) = load_series(series)
+    assert clip.events == (Event("x", 0.0, pytest.approx(0.5)),)
+    with pytest.raises(ev.EvidentiaError, match=f"before the first sample, which is at {begin:g} s"):
+        read_series(series, [Event("x", begin - 2, begin)])
+    # By a rate, events count from the first sample, so that there are none before it.
+    with pytest.raises(ev.EvidentiaError, match="from -1 s to 2 s"):
+        read_series(series, [Event("x", -1, 2)], rate=10, columns=["flow"])
+
+
 def test_empty_lines_before_the_names_are_passed_over(tmp_path):
     (tmp_path / "a.csv").write_text("\n  \ntime;flow\n0,0;1,5\n0,1;2,5\n0,2;x\n")
     with pytest.raises(FileFormatError, match="line 6 of"):

@@ -58,7 +58,8 @@ def read_series(
     """
     table = read_columns(path, rate=rate, time=time, columns=columns)
     given = _read_events(events) if isinstance(events, str | os.PathLike) else tuple(events)
-    found = [_on_clock(event, table.begin, f"{path}, column {time!r}") for event in given] if table.begin else given
+    # A clock may begin at 0 as at any time; without one, events count from the first sample already.
+    found = [_on_clock(event, table.begin, f"{path}, column {time!r}") for event in given] if rate is None else given
     return Clip(torch.from_numpy(table.samples), table.rate, tuple(found), Path(path).stem, table.columns)
 
 
