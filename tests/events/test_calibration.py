@@ -248,6 +248,11 @@ def test_quiet_thresholds_are_exceeded_by_the_share_they_promise():
         quiet = score[..., k][~recent[..., k]]
         assert float((quiet > threshold).double().mean()) == pytest.approx(0.05, abs=0.01)
     assert isinstance(quiet_thresholds(OnsetWarning(), alpha, beta, truth).threshold, float)
+    # Of windows that hardly ever have enough evidence, each that does exceeds a threshold that can be saved.
+    strict = quiet_thresholds(PhaseI(max_vacuity=1e-3), alpha, beta, truth)
+    assert all(torch.tensor(strict.threshold).isfinite())
+    fused = strict.fuse(alpha, beta)
+    assert torch.equal(strict.calls(fused), fused.score.isfinite())
 
 
 def test_sensitivity_repeats_the_scores_of_each_setting():

@@ -240,6 +240,25 @@ def test_thresholds_windows_and_decays_of_each_class(evidence):
         assert torch.equal(one.calls(fused), calls[..., k : k + 1])
 
 
+def test_settings_that_are_changed_by_hand_are_checked(evidence):
+    alpha, beta = evidence(6, 3)
+    head, changes = WBC(), {"threshold": [0.5, -1.0, 0.0], "max_vacuity": [0.5, 0.9, 1.0], "window": [1, 2, 4]}
+    changed, expected = head.model_copy(update=changes), WBC(**changes)
+    assert changed == expected
+    assert torch.equal(changed.calls(changed.fuse(alpha, beta)), expected.calls(expected.fuse(alpha, beta)))
+    assert head.model_copy() == head.model_copy(deep=True) == head == WBC()
+    for update, told in (
+        ({"threshold": "high"}, "threshold.*got 'high'"),
+        ({"max_vacuity": [0.5, 2.0]}, "max_vacuity.*got 2.0"),
+        ({"treshold": 1.0}, "treshold: there is none of this name"),
+        ({"window": 0}, "window.*got 0"),
+    ):
+        with pytest.raises(ev.EvidentiaError, match=told):
+            head.model_copy(update=update)
+    with pytest.raises(ev.EvidentiaError, match="one value for each of 3 classes, got 2"):
+        head.model_copy(update={"threshold": [0.5, 1.0]}).calls(head.fuse(alpha, beta))
+
+
 def test_a_sigmoid_network_keeps_its_probabilities(dtype):
     p = torch.tensor([[0.0, 0.001, 0.3, 0.5, 0.99, 1.0]], dtype=dtype)
     fusion = PhaseI(max_vacuity=1.0).fuse(*beta_from_probability(p))

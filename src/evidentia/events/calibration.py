@@ -178,7 +178,8 @@ def quiet_thresholds(
         values = score[..., k][quiet[..., k]].double()
         if not len(values):
             raise EvidentiaError(f"class {k} has no event-free window of {head.span} segments; give more clips")
-        chosen.append(float(torch.quantile(values, 1 - level, interpolation="higher")))
+        # Of scores most of which are minus infinity, for want of evidence, every other exceeds it.
+        chosen.append(max(-NEVER, float(torch.quantile(values, 1 - level, interpolation="higher"))))
     return head.model_copy(update={"threshold": chosen[0] if score.shape[-1] == 1 else tuple(chosen)})
 
 

@@ -7,12 +7,14 @@ takes a chunk of any length together with an explicit state, and `fuse` is one p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import torch
 from pydantic import Field
 from torch import Tensor
+from typing_extensions import Self
 
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
@@ -152,6 +154,17 @@ class FusionHead(Settings, ABC):
     def called(self, score: Tensor) -> Tensor:
         """Where a score exceeds the threshold."""
         return score > per_class(self.threshold, score.shape[-1], score)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some settings changed, which are checked as those of a new head are.
+
+        Example:
+            >>> make_head("phase1").model_copy(update={"threshold": [0.5, 1.0]})
+            PhaseI(threshold=(0.5, 1.0), max_vacuity=0.9)
+        """
+        given = dict(update or {})
+        checked = type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | given)
+        return super().model_copy(update={name: getattr(checked, name) for name in given}, deep=deep)
 
     def describe(self) -> dict[str, Any]:
         """Name and settings, ready for JSON; `make_head(**head.describe())` gives the head back."""
