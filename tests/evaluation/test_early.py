@@ -98,6 +98,19 @@ def test_a_collar_does_not_reach_into_an_event_that_goes_on():
     assert math.isnan(scores.delays[1])
 
 
+def test_a_call_too_late_for_an_event_that_goes_on_is_no_early_hit_of_the_next():
+    truth = EventTruth.from_events([[(0, 1.0, 5.0), (0, 5.5, 9.0)]], [10], 1, segment=1.0)
+    options = {"by": "event", "max_delay": 1.0, "early_collar": 2.0}
+    for segment, hits, false in ((0, 1, 0), (1, 1, 0), (2, 0, 1), (4, 0, 1), (5, 1, 0), (6, 0, 1)):
+        calls = torch.zeros(1, 10, 1)
+        calls[0, segment] = 1
+        scores = early_scores(calls, truth, **options)
+        assert (scores.true_positives.item(), scores.false_positives.item()) == (hits, false), segment
+    reach = truth.reach(max_delay=1.0, early_collar=2.0)
+    assert reach.event.flatten().tolist() == [0, 0, -1, -1, -1, 1, -1, -1, -1, -1]
+    assert reach.late.flatten().tolist() == [-1, -1, 0, 0, 0, -1, 1, 1, 1, -1]
+
+
 def test_events_that_touch_are_one_and_those_out_of_sight_none():
     truth = EventTruth.from_events(
         [[(0, 0.0, 1.0), (0, 1.0, 1.5), (0, 0.2, 0.4), (1, 9.0, 10.0)]], [4], num_classes=2, segment=SEGMENT

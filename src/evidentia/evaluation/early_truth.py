@@ -143,7 +143,8 @@ class EventTruth:
             segments: T; the longest clip's number of segments if None.
             max_delay: a call that comes later than this after the onset, in seconds, hits nothing, but is no false one
                 either in an event that was hit in time.
-            early_collar: how long before the onset, in seconds, a call still counts.
+            early_collar: how long before the onset, in seconds, a call still counts; not while another event of the
+                class is going on.
         """
         for name, value in (("max_delay", max_delay), ("early_collar", early_collar)):
             if value is not None and not 0 <= value < float("inf"):
@@ -155,12 +156,12 @@ class EventTruth:
             # A call in segment t is made at the end of it, (t + 1) segments after the beginning.
             end = torch.minimum(end, torch.floor((self.onset + max_delay) / self.segment + _SLACK).long())
         start = torch.floor((self.onset - early_collar) / self.segment + _SLACK).long().clamp(min=0)
-        # The collar first, because it must not reach into an event that is still going on.
-        event = self._numbers(size, (start, torch.minimum(begin, end)), (begin, end))
-        late = torch.full_like(event, -1)
-        if max_delay is not None:
-            late = torch.where(event < 0, self._numbers(size, (begin, whole)), -1)
-        return Reach(event, begin, late)
+        before, lasting, in_time = (
+            self._numbers(size, *span) for span in ((start, torch.minimum(begin, end)), (begin, whole), (begin, end))
+        )
+        # A collar must not reach into an event that is still going on, be it too late for that one.
+        event = torch.where(lasting < 0, before, in_time)
+        return Reach(event, begin, torch.where(event < 0, lasting, -1))
 
     def delay(self, clip: int, segment: int, label: int) -> float | None:
         """How long after its onset a call in a segment hits an event of a class, in seconds; None if it hits none.
@@ -181,17 +182,15 @@ class EventTruth:
         end = torch.ceil(self.offset / self.segment - _SLACK).long().clamp(max=self.lengths[self.clip])
         return begin, torch.maximum(end, begin + 1)
 
-    def _numbers(self, size: int, *spans: tuple[Tensor, Tensor]) -> Tensor:
-        """Which event is in each segment, shape `(N, T, K)`, or -1; later spans go before earlier ones."""
+    def _numbers(self, size: int, first: Tensor, last: Tensor) -> Tensor:
+        """Which event is in each segment, shape `(N, T, K)`, or -1; each from its first segment to before its last."""
         event = torch.full((len(self.lengths) * self.num_classes, size), -1)
         row = self.clip * self.num_classes + self.label
-        for first, last in spans:
-            count = (last - first).clamp(min=0)
-            number = torch.repeat_interleave(count)
-            step = torch.arange(len(number)) - (count.cumsum(0) - count)[number]
-            place = row[number] * size + first[number] + step
-            event.view(-1).index_fill_(0, place, -1)
-            event.view(-1).scatter_reduce_(0, place, number, "amax")
+        count = (last - first).clamp(min=0)
+        number = torch.repeat_interleave(count)
+        step = torch.arange(len(number)) - (count.cumsum(0) - count)[number]
+        place = row[number] * size + first[number] + step
+        event.view(-1).scatter_reduce_(0, place, number, "amax")
         return event.view(len(self.lengths), self.num_classes, size).transpose(1, 2)
 
     def _segments(self, segments: int | None) -> int:
