@@ -376,6 +376,23 @@ def test_a_sound_file_goes_on_where_it_was_heard(model: Path, folder: Path, tmp_
     assert left(state, model) == pytest.approx(10.0)
 
 
+@pytest.mark.parametrize("chunk", ["1e5", "1e9", "1e308"])
+def test_chunks_of_any_length_are_taken(model: Path, folder: Path, chunk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(io.BytesIO):
+        largest = 0
+
+        def read1(self, size: int | None = -1) -> bytes:
+            Counted.largest = max(Counted.largest, size or 0)
+            return super().read1(size)
+
+    raw = (folder / "first.raw").read_bytes()
+    expected = lines(run("detect", model, "-", "--format", "json", stdin=raw))
+    monkeypatch.setattr("typer.get_binary_stream", lambda _: Counted(raw))
+    assert lines(run("detect", model, "-", "--format", "json", "--chunk", chunk)) == expected
+    assert Counted.largest <= 2**17
+    assert lines(run("detect", model, folder / "0.wav", "--format", "json", "--chunk", chunk)) == expected
+
+
 def test_half_a_sample_at_the_end_is_told(model: Path) -> None:
     result = run("detect", model, "-", stdin=bytes(4001))
     assert result.exit_code == 0

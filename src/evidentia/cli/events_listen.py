@@ -19,6 +19,8 @@ from evidentia.cli.events_stdin import SeriesLines, raw_samples
 from evidentia.events import Detection, DetectorStream, EventDetector, SoundInputs
 
 STDIN = "-"
+# Samples in a chunk that is as long as all there is.
+_ENDLESS = 2**40
 
 
 def run_detect(
@@ -96,7 +98,7 @@ def _pieces(
 ) -> Iterable[Piece]:
     """What comes from a file or from stdin; a CSV file is read, and any file looked at, before the first piece."""
     inputs = detector.inputs_
-    size = max(1, round(chunk * inputs.sample_rate))
+    size = max(1, round(min(chunk * inputs.sample_rate, _ENDLESS)))
     if file == STDIN:
         if isinstance(inputs, SoundInputs):
             return raw_samples(size, inputs.rate)

@@ -17,6 +17,8 @@ from evidentia.events.data.tables import cell_number, decimal_of, find_delimiter
 from evidentia.events.streams.clock import Clock
 
 _BYTES = 2
+# So many samples are read at once at most: memory is set aside for all that are asked for, and a pipe holds no more.
+_AT_ONCE = 65_536
 _FILES = {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}
 # A channel without a number in so many lines is told: its sensor may be gone, or the column may hold something else.
 _SILENT = 100
@@ -31,11 +33,11 @@ def raw_samples(size: int, rate: float) -> Iterator[Piece]:
     """Samples as soon as there are any; a sample of which only half has come waits for the other half.
 
     Args:
-        size: how many at most at a time.
+        size: how many at most at a time; never more than 65,536.
         rate: of the detector, for messages.
     """
     rest, source, known = b"", _stdin(), False
-    while news := source.read1(_BYTES * size):
+    while news := source.read1(_BYTES * min(size, _AT_ONCE)):
         content = rest + news
         if not known:
             known = len(content) >= max(map(len, _FILES))
