@@ -222,3 +222,8 @@ def test_an_unknown_positive_label_is_refused():
 def test_value_checks_can_be_switched_off():
     with validation(False):
         assert float(auroc([1.0, 2.0, 3.0], [5, 0, 1])) == 1  # anything but 1 counts as 0
+
+
+def test_scores_and_labels_in_any_order_of_bytes():
+    scores, labels = np.array([0.1, 0.9, 0.4, 0.6]), np.array([0, 1, 1, 0])
+    assert auroc(scores.astype(">f4"), labels.astype(">i8")) == auroc(scores, labels) == 0.75

@@ -35,6 +35,9 @@ def test_a_clip_takes_arrays_lists_and_tensors():
         assert clip.duration == 2.0
         assert clip.events == (Event("a", 0.5, 1.0), Event("b", 1.0, 2.0))
         assert clip.labels == ("a", "b")
+    measured = np.array([0.25, -0.5], dtype=">f4")
+    assert Clip(measured, 10).samples.tolist() == [0.25, -0.5]
+    assert Clip(measured.reshape(2, 1).astype(">f8"), 10).samples.dtype == torch.float32
     series = Clip(np.zeros((10, 3)), 5.0)
     assert (series.channels, series.duration) == (3, 2.0)
     assert repr(series) == "Clip('clip': 2 s at 5 Hz, 3 channels, 0 events)"

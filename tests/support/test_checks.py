@@ -76,6 +76,13 @@ def test_read_only_and_reversed_arrays():
     assert as_float_tensor(np.array([1.0, 2.0, 3.0])[::-1], "x").tolist() == [3.0, 2.0, 1.0]
 
 
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i2", "i8"])
+def test_arrays_of_any_order_of_bytes(kind):
+    found = [as_float_tensor(np.array([[1, 2], [3, 4]], dtype=order + kind), "x") for order in "<>="]
+    assert all(torch.equal(tensor, found[0]) and tensor.dtype == found[0].dtype for tensor in found)
+    assert found[0].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
 @pytest.mark.parametrize("value", ["text", None, object(), [[1.0], [1.0, 2.0]], {"a": 1}])
 def test_not_numbers(value):
     with pytest.raises(EvidentiaError, match=f"^weight must be a tensor.*got {type(value).__name__}$"):

@@ -54,7 +54,7 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
         tensor = value
     else:
         try:
-            array = np.asarray(value)
+            array = in_native_order(np.asarray(value))
             # PyTorch takes neither read-only nor reversed memory.
             shared = array.flags.writeable and all(stride >= 0 for stride in array.strides)
             tensor = torch.as_tensor(array if shared else array.copy())
@@ -70,6 +70,16 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
     if like is not None:
         return tensor.to(like)
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def in_native_order(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array with its bytes in the order of this machine, as PyTorch needs them; files may have the other one.
+
+    Example:
+        >>> in_native_order(np.array([1.5], dtype=">f4")).dtype == np.float32
+        True
+    """
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def as_array(tensor: Tensor) -> npt.NDArray[Any]:

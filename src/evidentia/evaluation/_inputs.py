@@ -12,6 +12,7 @@ from evidentia._support.checks import (
     check_class_dim,
     check_finite,
     check_same_length,
+    in_native_order,
     mass_tolerance,
     validation_enabled,
 )
@@ -25,7 +26,7 @@ def as_values(value: TensorLike, name: str) -> Tensor:
     else:
         try:
             # A copy, because torch takes neither reversed nor read-only arrays as they are.
-            tensor = torch.from_numpy(np.array(value, order="C"))
+            tensor = torch.from_numpy(in_native_order(np.array(value, order="C")))
         except (TypeError, ValueError, RuntimeError) as error:
             raise EvidentiaError(
                 f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
