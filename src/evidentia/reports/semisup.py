@@ -73,6 +73,7 @@ def pool_picture(
         EvidentiaError: if samples and review do not fit each other.
 
     Example:
+        >>> import torch
         >>> from evidentia.semisup import PoolReview
         >>> review = PoolReview(torch.rand(50), torch.randint(2, (50,)), torch.rand(50))
         >>> figure = pool_picture(review, torch.randn(50, 2), title="two moons")
