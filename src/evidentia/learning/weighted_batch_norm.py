@@ -18,6 +18,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
+from evidentia.learning.normalisation_kernel import weighted_normalise
 from evidentia.learning.weighted_normalisation import (
     MIN_FREEDOM,
     Shares,
@@ -25,7 +26,6 @@ from evidentia.learning.weighted_normalisation import (
     standardise,
     statistics_dtype,
     transforming,
-    weighted_normalise,
 )
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)

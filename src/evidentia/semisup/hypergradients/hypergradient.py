@@ -6,16 +6,13 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.learning import frozen_statistics
 from evidentia.semisup.choices import Scope, check_scope
 from evidentia.semisup.hypergradients.closed_form import (
     HyperGradient,
@@ -34,6 +31,7 @@ from evidentia.semisup.hypergradients.inner_problem import (
     validation_pass,
 )
 from evidentia.semisup.hypergradients.neumann import DivergenceWarning, neumann_series
+from evidentia.semisup.hypergradients.twice import differentiated_twice
 from evidentia.semisup.objectives.base import costs_of
 
 __all__ = [
@@ -76,7 +74,7 @@ def meta_gradient(problem: InnerProblem, scope: Scope = "last") -> HyperGradient
     """
     if _is_last(scope):
         return meta_gradient_from(at_last_layer(problem))
-    with _differentiated_twice(problem.last.network):
+    with differentiated_twice(problem.last.network):
         run = _Run(problem)
         slopes = run.slopes(run.start, create_graph=True)
         stepped = run.stepped(run.start, slopes)
@@ -109,7 +107,7 @@ def ift_gradient(
     check_counts(inner_steps, terms)
     if _is_last(scope):
         return ift_gradient_from(at_last_layer(problem), inner_steps=inner_steps, terms=terms)
-    with _differentiated_twice(problem.last.network):
+    with differentiated_twice(problem.last.network):
         run = _Run(problem)
         parameters = run.start
         for _ in range(inner_steps):
@@ -123,13 +121,6 @@ def ift_gradient(
 
         solved = neumann_series(pull, product, problem.rate, terms)
         return run.result(loss, slopes, solved, direct)
-
-
-@contextmanager
-def _differentiated_twice(network: nn.Module) -> Iterator[None]:
-    """Gradients, with running statistics as they are, and attention by kernels that have a second derivative."""
-    with torch.enable_grad(), frozen_statistics(network), sdpa_kernel(SDPBackend.MATH):
-        yield
 
 
 def _is_last(scope: Scope) -> bool:
