@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -26,66 +26,55 @@ Method = TypeVar("Method", Objective, Robust)
 _DATA_OPTIONS = ("labels_per_class", "unlabeled", "pool_size")
 
 
-def task_data(
-    data: str | SemiSupervisedData,
-    ood: str | None = None,
-    ratio: float | None = None,
-    seed: int = 0,
-    *,
-    validation: int = 0,
-    validation_use: ValidationUse = "clean",
-    data_options: Mapping[str, Any] | None = None,
-    data_root: Path | str | None = None,
-) -> SemiSupervisedData:
-    """What `evidentia.semisup.train_task` trains on, whose arguments these are.
+@dataclass(frozen=True, eq=False)
+class TaskData:
+    """What a task is trained on; the arguments of `evidentia.semisup.train_task` that say so.
 
     Example:
-        >>> task_data("two-moons", "faraway", 0.5, validation=10, validation_use="labeled")
+        >>> TaskData("two-moons", "faraway", 0.5, validation=10, validation_use="labeled").drawn()
         SemiSupervisedData('two-moons': 2 classes, inputs of shape (2,), 16 labeled, 4000 unlabeled (2000 of them out of
         distribution), 0 for validation, 1000 for the test)
     """
-    check_task_data(
-        *(data, ood, ratio, seed),
-        validation=validation,
-        validation_use=validation_use,
-        data_options=data_options,
-        data_root=data_root,
-    )
-    if isinstance(data, str):
-        data = load_pool(data, ood, ratio, seed, validation=validation, data_root=data_root, **(data_options or {}))
-    return _with_validation(data, validation_use)
 
+    data: str | SemiSupervisedData
+    ood: str | None = None
+    ratio: float | None = None
+    seed: int = 0
+    validation: int = 0
+    validation_use: ValidationUse = "clean"
+    data_options: Mapping[str, Any] | None = None
+    data_root: Path | str | None = None
 
-def check_task_data(
-    data: str | SemiSupervisedData,
-    ood: str | None = None,
-    ratio: float | None = None,
-    seed: int = 0,
-    *,
-    validation: int = 0,
-    validation_use: ValidationUse = "clean",
-    data_options: Mapping[str, Any] | None = None,
-    data_root: Path | str | None = None,
-) -> None:
-    """Refuse arguments of `task_data` that fit no data, before any file is read.
+    def drawn(self) -> SemiSupervisedData:
+        """The data, with what there is for validation where it is to be used."""
+        self.check()
+        data = self.data
+        if isinstance(data, str):
+            drawn_by = {"validation": self.validation, "data_root": self.data_root, **(self.data_options or {})}
+            data = load_pool(data, self.ood, self.ratio, self.seed, **drawn_by)
+        return _with_validation(data, self.validation_use)
 
-    Example:
-        >>> check_task_data("mnist", "fashion", data_options={"labels": 3})
-        Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: data have no setting 'labels'; choose one of: labels_per_class,
-        unlabeled, pool_size
-    """
-    if validation_use not in ("clean", "labeled", "none"):
-        raise EvidentiaError(f"validation_use must be 'clean', 'labeled' or 'none', got {validation_use!r}")
-    options = data_options or {}
-    if not isinstance(data, SemiSupervisedData):
-        _check_data_options(options)
-        check_pool(data, ood, ratio, seed, validation=validation, **options)
-        return
-    if ood is not None or ratio is not None or validation or data_root is not None or options:
-        raise EvidentiaError("data that is there already brings its OOD and validation; give it alone")
-    if not len(data.y_test):
-        raise EvidentiaError("a task is scored on a test, and the data has none; give x_test and y_test")
+    def check(self) -> None:
+        """Refuse what fits no data, before any file is read.
+
+        Example:
+            >>> TaskData("mnist", "fashion", data_options={"labels": 3}).check()
+            Traceback (most recent call last):
+            evidentia._support.errors.EvidentiaError: data have no setting 'labels'; choose one of: labels_per_class,
+            unlabeled, pool_size
+        """
+        if self.validation_use not in ("clean", "labeled", "none"):
+            raise EvidentiaError(f"validation_use must be 'clean', 'labeled' or 'none', got {self.validation_use!r}")
+        options = self.data_options or {}
+        if not isinstance(self.data, SemiSupervisedData):
+            _check_data_options(options)
+            check_pool(self.data, self.ood, self.ratio, self.seed, validation=self.validation, **options)
+            return
+        drawn = (self.ood is not None, self.ratio is not None, self.validation, self.data_root is not None, options)
+        if any(drawn):
+            raise EvidentiaError("data that is there already brings its OOD and validation; give it alone")
+        if not len(self.data.y_test):
+            raise EvidentiaError("a task is scored on a test, and the data has none; give x_test and y_test")
 
 
 def task_classifier(

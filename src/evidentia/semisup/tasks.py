@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from evidentia.semisup.objectives import Objective
 from evidentia.semisup.pool import SemiSupervisedData
 from evidentia.semisup.presets import Preset
 from evidentia.semisup.robust import Robust
-from evidentia.semisup.task_parts import ValidationUse, check_task_data, task_classifier, task_data
+from evidentia.semisup.task_parts import TaskData, ValidationUse, task_classifier
 from evidentia.semisup.training.stopwatch import Stopwatch
 
 ALL_LABELS = "supervised, all"
@@ -132,13 +132,7 @@ def train_task(
     Raises:
         EvidentiaError: if something is not there, or does not go with the rest.
     """
-    drawn = task_data(
-        *(data, ood, ratio, seed),
-        validation=validation,
-        validation_use=validation_use,
-        data_options=data_options,
-        data_root=data_root,
-    )
+    drawn = TaskData(data, ood, ratio, seed, validation, validation_use, data_options, data_root).drawn()
     clf = task_classifier(
         *(drawn, objective, robust, seed),
         preset=preset,
@@ -173,11 +167,6 @@ def check_task(
     ood: str | None = None,
     ratio: float | None = None,
     seed: int = 0,
-    *,
-    validation: int = 0,
-    validation_use: ValidationUse = "clean",
-    data_options: Mapping[str, Any] | None = None,
-    data_root: Path | str | None = None,
     **settings: Any,
 ) -> None:
     """Refuse arguments of `train_task`, which these are, that cannot be trained with; no data are read.
@@ -195,13 +184,8 @@ def check_task(
         evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be at
         least 0 and below 1, got 7
     """
-    check_task_data(
-        *(data, ood, ratio, seed),
-        validation=validation,
-        validation_use=validation_use,
-        data_options=data_options,
-        data_root=data_root,
-    )
+    of_data = {field.name: settings.pop(field.name) for field in fields(TaskData) if field.name in settings}
+    TaskData(data, ood, ratio, seed, **of_data).check()
     task_classifier(data, objective, robust, seed, **settings)
 
 

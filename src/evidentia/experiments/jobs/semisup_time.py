@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 from evidentia.experiments.jobs.semisup import check_semisup_job
 from evidentia.semisup import SemiSupervisedData
-from evidentia.semisup.task_parts import task_classifier, task_data
+from evidentia.semisup.task_parts import TaskData, task_classifier
 
-_OF_THE_POOL = ("data", "ood", "ratio", "validation", "validation_use", "data_options", "data_root")
+_OF_THE_POOL = {field.name for field in fields(TaskData)}
 # The robust methods of the thesis go with weighted batch norm, and their ratio is to batch norm as it comes.
 _PLAIN: dict[str, Any] = {"robust": "none", "norm": "batch"}
 
@@ -28,7 +29,7 @@ def semisup_time_job(configuration: Mapping[str, Any], seed: int) -> dict[str, A
         ['ratio', 'seconds']
     """
     pool = {name: value for name, value in configuration.items() if name in _OF_THE_POOL}
-    data = task_data(pool.pop("data"), seed=seed, **pool)
+    data = TaskData(seed=seed, **pool).drawn()
     settings = {name: value for name, value in configuration.items() if name not in _OF_THE_POOL}
     plain = {name: value for name, value in settings.items() if name not in ("robust", "robust_options", "norm")}
     # What is loaded and allocated the first time is not to be counted.
