@@ -18,13 +18,17 @@ from evidentia.events import (
     EventDetector,
     EventTraining,
     SeriesAugmentation,
+    SeriesInputs,
     beta_parameters,
+    event_truth,
     make_network,
+    onset_weights,
     segment_loss,
     synthetic_clips,
 )
 from evidentia.events.training import loop
 from evidentia.events.training.augmentation import Batch, masked, mixed, rolled, shifted
+from evidentia.events.training.fitting import prepared
 from evidentia.events.training.loop import Examples
 from evidentia.learning import beta_risk
 
@@ -131,7 +135,7 @@ def test_losses_are_what_they_say() -> None:
 def test_clips_of_different_lengths_are_repeated_without_weight() -> None:
     truth = EventTruth.from_events([[(0, 0.0, 0.1)], []], [3, 2], 1, 0.1)
     short, long = torch.arange(4.0).view(4, 1), torch.arange(7.0).view(7, 1)
-    batch = Examples.of([long, short], truth, segment=2, weigh_onsets=False).batch
+    batch = Examples.of([long, short], truth, segment=2).batch
     assert batch.frames[..., 0].tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 0, 1]]
     assert batch.weight[..., 0].tolist() == [[1, 1, 1], [1, 1, 0]]
     # What is beyond the end of a clip costs nothing.
@@ -142,6 +146,26 @@ def test_clips_of_different_lengths_are_repeated_without_weight() -> None:
     changed.target[1, 2] = 1.0
     assert entries == 5
     assert loss.item() == loop._loss(network, changed, settings)[0].item()
+
+
+def test_an_event_does_not_begin_where_a_piece_does() -> None:
+    # 40, 23 and no segments of four samples; one event goes on over two edges, one ends right before one.
+    events = [("jam", 0.5, 33.0), ("leak", 1.0, 15.9), ("jam", 60.0, 63.0)]
+    long = Clip(torch.randn(161, 2), 4.0, [(label, onset / 1.6, offset / 1.6) for label, onset, offset in events])
+    short, empty = Clip(torch.randn(92, 2), 4.0, [("leak", 2.0, 20.0)]), Clip(torch.randn(3, 2), 4.0)
+    inputs, labels = SeriesInputs(rate=4.0, channels=2, segment=4), ["jam", "leak"]
+    batch = prepared([long, short, empty], labels, inputs, 16, weigh_onsets=True).batch
+    assert batch.lengths.tolist() == [16, 16, 8, 16, 7]
+    whole = [onset_weights(event_truth([clip], labels, inputs.seconds))[0] for clip in (long, short)]
+    parts = [*whole[0].split(16), *whole[1].split(16)]
+    for row, part in zip(batch.weight, parts, strict=True):
+        assert torch.equal(row[: len(part)], part)
+        assert not row[len(part) :].any()
+    # Where the second piece begins, the event has gone on for 16 segments.
+    assert batch.weight[1, 0, 0] == 1.0
+    plain = prepared([long, short, empty], labels, inputs, 16, weigh_onsets=False).batch
+    assert plain.weight.sum() == 2 * plain.lengths.sum()
+    assert torch.equal(plain.target, batch.target)
 
 
 def test_bad_settings_are_sentences(clips: list[Clip], tmp_path: Path) -> None:

@@ -130,8 +130,7 @@ class EventDetector(LearntAttributes):
         trained.network_ = network = trained._new_network()
         start_from(self.start, network, inputs, columns)
         examples, watched = (
-            prepared(pieces(part, inputs, self.settings.piece), labels, inputs, self.settings.onset_weights)
-            for part in (clips, held)
+            prepared(part, labels, inputs, self.settings.piece, self.settings.onset_weights) for part in (clips, held)
         )
         fit_to(network, examples, inputs, new=isinstance(self.network, str))
         augment = usual_augmentation(inputs) if self.settings.augmentation else None

@@ -25,6 +25,7 @@ from evidentia.events.networks.network import EventNetwork
 from evidentia.events.streams.triggers import Trigger
 from evidentia.events.training.held_out import hold_out
 from evidentia.events.training.loop import EventTraining, Examples
+from evidentia.events.training.onsets import onset_weights
 
 # Clips that a network sees at once, and the segments of each that it does.
 _BATCH = 16
@@ -194,12 +195,26 @@ def check_lengths(clips: Sequence[Clip], inputs: Inputs) -> None:
         )
 
 
-def prepared(clips: Sequence[Clip], labels: Sequence[str], inputs: Inputs, weigh_onsets: bool) -> Examples:
-    """Frames, truth and weights of clips; those shorter than a segment are left out."""
+def prepared(
+    clips: Sequence[Clip], labels: Sequence[str], inputs: Inputs, segments: int | None, weigh_onsets: bool
+) -> Examples:
+    """Frames, truth and weights of clips in pieces of so many segments; those shorter than a segment are left out."""
     check_lengths(clips, inputs)
-    long_enough = [clip for clip in clips if len(clip.samples) >= inputs.step]
-    truth = event_truth(long_enough, labels, inputs.seconds, ignore_others=True)
-    return Examples.of((inputs.frames(clip) for clip in long_enough), truth, inputs.segment, weigh_onsets)
+    parts: list[Clip] = []
+    weights: list[Tensor] = []
+    for clip in clips:
+        long_enough = [part for part in pieces([clip], inputs, segments) if len(part.samples) >= inputs.step]
+        parts += long_enough
+        if weigh_onsets and long_enough:
+            # Of the clip before it is cut: an event that goes on at an edge does not begin there.
+            whole = onset_weights(_truth([clip], labels, inputs))[0]
+            weights += whole.split(len(long_enough[0].samples) // inputs.step)
+    truth, frames = _truth(parts, labels, inputs), (inputs.frames(part) for part in parts)
+    return Examples.of(frames, truth, inputs.segment, weights if weigh_onsets else None)
+
+
+def _truth(clips: Sequence[Clip], labels: Sequence[str], inputs: Inputs) -> EventTruth:
+    return event_truth(clips, labels, inputs.seconds, ignore_others=True)
 
 
 @torch.no_grad()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import check_writable
@@ -19,7 +20,6 @@ from evidentia.evaluation import EventTruth
 from evidentia.events.evidence import Activation, Loss, segment_loss
 from evidentia.events.networks.network import EventNetwork
 from evidentia.events.training.augmentation import Batch
-from evidentia.events.training.onsets import onset_weights
 from evidentia.learning.checkpoint import Checkpoint, digest, module_digest
 from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.seeding import seeded
@@ -70,15 +70,26 @@ class Examples:
     batch: Batch
 
     @classmethod
-    def of(cls, frames: Iterable[Tensor], truth: EventTruth, segment: int, weigh_onsets: bool) -> Examples:
-        """From the frames of each clip, `(T, F)`, which may be made one by one, and the truth about them."""
+    def of(
+        cls, frames: Iterable[Tensor], truth: EventTruth, segment: int, weights: Sequence[Tensor] | None = None
+    ) -> Examples:
+        """From the frames of each clip, `(T, F)`, which may be made one by one, and the truth about them.
+
+        Args:
+            frames: of each clip.
+            truth: about them.
+            segment: frames a segment.
+            weights: of each clip's segments and classes in the loss; all 1 if None.
+        """
         longest = int(truth.lengths.max())
         rows = torch.empty(0)
         for number, (clip, length) in enumerate(zip(frames, truth.lengths.tolist(), strict=True)):
             if not number:
                 rows = torch.empty(len(truth.lengths), longest * segment, clip.shape[1])
             rows[number] = clip[torch.arange(longest * segment) % (length * segment)]
-        weight = onset_weights(truth) if weigh_onsets else truth.valid().expand(-1, -1, truth.num_classes).float()
+        weight = truth.valid().expand(-1, -1, truth.num_classes).float()
+        if weights is not None:
+            weight = pad_sequence(list(weights), batch_first=True)
         return cls(Batch(rows, truth.activity().float(), weight, truth.lengths))
 
     def __len__(self) -> int:
