@@ -200,7 +200,7 @@ def test_what_a_job_on_time_needs_is_told_before_any_work(missing: str) -> None:
     [
         ({"objective": "vta"}, "vta"),
         ({"ood": "nearby"}, "no OOD named 'nearby'"),
-        ({"ratio": 7}, "at least 0 and below 1, got 7"),
+        ({"ratio": 7}, "at least 0 and less than 1, got 7"),
         ({"norm": "frozen", "passes": "concat"}, "which needs passes 'separate'"),
         ({"validation_use": "nonsense"}, "validation_use must be 'clean', 'labeled' or 'none'"),
         ({"objective": "vat", "objective_options": {"epsilonn": 1}}, "VAT has no setting 'epsilonn'"),

@@ -546,3 +546,12 @@ def test_two_passes_may_come_before_one_backward() -> None:
     total.backward()
     assert first.grad is not None
     assert bool(first.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("weight", [torch.ones(4), torch.arange(4.0)])
+def test_inputs_that_do_not_fit_are_told(weight):
+    norm = WeightedBatchNorm2d(3)
+    with pytest.raises(EvidentiaError, match=r"WeightedBatchNorm2d\(3\) needs inputs of 3 channels, got 2 in shape"):
+        norm(torch.randn(4, 2, 5, 5), weight)
+    with pytest.raises(EvidentiaError, match=r"needs floating numbers, got torch.int64; call .float\(\)"):
+        norm(torch.ones(4, 3, 5, 5, dtype=torch.int64), weight)

@@ -23,6 +23,15 @@ class Pair(nn.Linear):
         return super().forward(x), x
 
 
+class Spectrum(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.spectrum, self.out = nn.Parameter(torch.ones(2, dtype=torch.complex64)), nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out((x * self.spectrum).real)
+
+
 def frozen() -> nn.Module:
     return nn.Linear(2, 2).requires_grad_(False)
 
@@ -34,6 +43,7 @@ def frozen() -> nn.Module:
         (nn.Linear(5, 2), r"failed when it was shown inputs of shape \(2, 2\) and torch.float32: .*shape \(2,\)"),
         (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Linear(2, 2)), "failed when it was shown"),
         (nn.Linear(2, 2).half(), r"\(Linear\) is of torch.float16.*give it in torch.float32"),
+        (Spectrum(), r"\(Spectrum\) has complex parameters \(spectrum\).*join these by torch.view_as_complex"),
         (nn.Linear(2, 5), r"logits of shape \(n, 2\) for 2 classes, got shape \(2, 5\)"),
         (frozen(), r"all parameters of the network \(Linear\) are frozen"),
     ],

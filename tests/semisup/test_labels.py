@@ -112,6 +112,8 @@ def test_names_of_classes_without_an_order_are_told(class_names: Any) -> None:
         (torch.eye(2)[[0, 1, 0, 1]], {}, r"one a sample, .*\(4, 2\); this looks one-hot: give y\.argmax\(1\)"),
         ([[0, 1], [1, 0], [0, 1], [1, 0]], {}, r"this looks one-hot: give y\.argmax\(1\)"),
         (np.ones((4, 2)), {}, r"of shape \(4, 2\); give one column"),
+        (torch.tensor([[0], [1], [0], [1]]), {}, r"shape \(4, 1\); give one column, labels\[:, 0\]"),
+        (torch.zeros(4, 1, 1), {}, r"shape \(4, 1, 1\); number the classes from 0"),
         ((label for label in [0, 1, 0, 1]), {}, "got a generator"),
         ([0, 1, 0, 1], {"class_names": ["a", "a"]}, "class_names must differ, got a more than once"),
         ([0, 1, 0, 1], {"class_names": ["a", "b", "c"]}, r"2 classes and 3 class_names \(a, b, c\); give one name"),

@@ -217,3 +217,22 @@ def test_lazy_layers_get_their_size_and_follow_the_seed(norm: str, tmp_path: Pat
 def test_a_parallel_network_is_told() -> None:
     with pytest.raises(EvidentiaError, match=r"wrapped in nn.DataParallel.* give the network inside, network\.module"):
         SemiSupervisedClassifier("vat", "none", nn.DataParallel(nn.Linear(2, 2)), norm="none", **QUICK).fit(DATA)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2,)])
+def test_an_expanded_buffer_is_trained_saved_and_loaded(shape: tuple[int, ...], tmp_path: Path) -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("shift", torch.tensor(0.5).expand(shape))
+            self.body, self.out = nn.Linear(2, 4), nn.Linear(4, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(torch.relu(self.body(x + self.shift)))
+
+    network = Shifted()
+    clf = SemiSupervisedClassifier("mean-teacher", "none", network, norm="none", **QUICK).fit(DATA)
+    clf.save(tmp_path / "clf.safetensors")
+    loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors", network=Shifted())
+    assert torch.equal(loaded.predict(DATA.x_test).probs, clf.predict(DATA.x_test).probs)
+    assert network.shift.stride() == (0,) * len(shape)

@@ -149,3 +149,9 @@ def test_the_classifier_has_it_and_keeps_it(labels: int, norm: Norm, tmp_path: P
     assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
     asked = SemiSupervisedClassifier("pi-model", norm="batch", updates=2, progress=False)
     assert asked.fit(data).norm_ == "batch"
+
+
+def test_batches_of_two_shapes_are_told_to_go_separately() -> None:
+    passes = Passes(LastLayer(network()), "batch", "concat")
+    with pytest.raises(EvidentiaError, match=r"labeled .* shape \(2,\) .*unlabeled .* shape \(3,\).*separate"):
+        passes.both(torch.randn(4, 2), torch.randn(4, 3), torch.ones(4))

@@ -274,6 +274,13 @@ def test_inputs_that_are_not_one_a_sample_are_told() -> None:
         def prepare(self, network: nn.Module, x: Tensor, augment: Augmentation, **_: Any) -> Any:
             return x, None
 
+    class Doubled(Costing):
+        def prepare(self, network: nn.Module, x: Tensor, augment: Augmentation, **_: Any) -> Consistency:
+            return Consistency(x.double(), x, torch.ones(len(x)))
+
+    with pytest.raises(EvidentiaError, match=r"the samples' dtype torch.float32, got torch.float64; .*\.to\(x"):
+        SemiSupervisedClassifier(Doubled(torch.clone), "none", **QUICK).fit(DATA)
+
     with pytest.raises(EvidentiaError, match="prepare of Bare must give a Consistency, got tuple"):
         SemiSupervisedClassifier(Bare(torch.clone), "none", **QUICK).fit(DATA)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad
 from torch.nn import functional as F  # noqa: N812
 
+from evidentia import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.hypergradients.twice import differentiated_twice
 
@@ -157,3 +158,17 @@ def test_it_ends_with_the_context():
         inside = network(x).grad_fn
     assert type(network(x).grad_fn) is type(before) is not type(inside)
     assert network[1].num_batches_tracked == 2
+
+
+def test_a_layer_that_pytorch_differentiates_once_only_is_told():
+    class Distances(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.centres = nn.Parameter(torch.randn(3, 2))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.cdist(x, self.centres, p=3.0)
+
+    network = Distances()
+    with pytest.raises(EvidentiaError, match=r"cannot differentiate a layer of Distances twice .*take scope='last'"):
+        derivatives(network, torch.randn(4, 2), differentiated_twice(network))

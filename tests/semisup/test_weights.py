@@ -141,7 +141,10 @@ def test_states_of_something_else_are_refused():
 
 
 def test_other_refusals():
-    for options, match in (({"size": 0}, "at least 1 sample"), ({"size": 3, "rate": 0}, "rate")):
+    for options, match in (
+        ({"size": 0}, "samples to weigh must be a whole number"),
+        ({"size": 3, "rate": 0}, "rate"),
+    ):
         with pytest.raises(EvidentiaError, match=match):
             SampleWeights(**options)
     weights = SampleWeights(6)

@@ -328,6 +328,7 @@ from evidentia.semisup.training.words import words
 @dataclass(kw_only=True, eq=False)
 class Mine(VAT):
     names: set = field(default_factory=lambda: {"one", "two", "three", "four"})
+    groups: list = field(default_factory=lambda: [({"nine", "eight"},), {"at": frozenset({"eleven", "ten"})}])
     table = {"names": {"five", "six", "seven"}, "function": lambda x: x}
 
     def start(self, network):
@@ -352,6 +353,7 @@ def test_methods_of_ones_own_are_known_in_another_process() -> None:
     ]
     assert shown[0] == shown[1]
     assert "names={'four', 'one', 'three', 'two'}" in shown[0]
+    assert "groups=[({'eight', 'nine'},), {'at': {'eleven', 'ten'}}]" in shown[0]
 
 
 @pytest.mark.parametrize("what", ["objective", "robust"])

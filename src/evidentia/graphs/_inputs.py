@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 
 IntArray: TypeAlias = "npt.NDArray[np.int64]"
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"
@@ -26,13 +26,6 @@ class Labels(NamedTuple):
 
     nodes: IntArray
     classes: IntArray
-
-
-def read_count(value: Any, name: str, least: int) -> int:
-    """Require a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise EvidentiaError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
 
 
 def read_nodes(value: Tensor, name: str, num_nodes: int) -> IntArray:
@@ -66,7 +59,7 @@ def read_labels(y: Tensor, train_mask: Tensor, num_classes: int) -> Labels:
 
     The labels of other nodes are not looked at: they may be -1 for unknown, or classes outside the distribution.
     """
-    num_classes = read_count(num_classes, "num_classes", least=1)
+    num_classes = whole_number(num_classes, "num_classes", least=1)
     labels = _read_integers(y, "y")
     if labels.ndim != 1:
         raise EvidentiaError(f"y must hold one class a node, got shape {labels.shape}")

@@ -14,8 +14,8 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia._support.files import check_writable
 from evidentia._support.learnt import LearntAttributes
+from evidentia._support.scalars import whole_number
 from evidentia.graphs import classifier_file
-from evidentia.graphs._inputs import read_count
 from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
 from evidentia.graphs.fitting import Fitting, Role
 from evidentia.graphs.graph_tensors import GraphTensors
@@ -102,7 +102,7 @@ class GraphClassifier(LearntAttributes):
             )
         for name, count in (("hidden", hidden), ("passes", passes), ("members", members)):
             if count is not None:
-                read_count(count, name, 1)
+                whole_number(count, name, 1)
         if dropout is not None and not 0 <= dropout < 1:
             raise EvidentiaError(f"dropout must lie in [0, 1), got {dropout}")
         self.backbone = self.method.backbone if backbone is None else backbone

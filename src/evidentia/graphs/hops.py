@@ -21,7 +21,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evidentia.graphs._inputs import IntArray, Labels, read_count, read_edges, read_labels
+from evidentia._support.scalars import whole_number
+from evidentia.graphs._inputs import IntArray, Labels, read_edges, read_labels
 from evidentia.graphs.csr import NeighbourLists, neighbour_lists
 from evidentia.graphs.jagged import JaggedDiagonals
 
@@ -176,8 +177,8 @@ def hop_counts(
                 [0, 1, 0]], dtype=torch.int32)
     """
     labels = read_labels(y, train_mask, num_classes)
-    max_hops = read_count(max_hops, "max_hops", least=0)
-    memory_limit = read_count(memory_limit, "memory_limit", least=1)
+    max_hops = whole_number(max_hops, "max_hops", least=0)
+    memory_limit = whole_number(memory_limit, "memory_limit", least=1)
     source, target = read_edges(edge_index, len(y))
     search = HopSearch(source, target, len(y), undirected=undirected, memory_limit=memory_limit)
     table = np.zeros((max_hops + 1, num_classes, len(y)), dtype=np.int32)

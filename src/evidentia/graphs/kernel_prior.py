@@ -12,7 +12,6 @@ $1 / (\sigma \sqrt{2 \pi})$ in g, which its published priors lack: `normalised=T
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs._inputs import FloatArray, IntArray, Labels, read_count, read_edges, read_labels, read_weights
+from evidentia._support.scalars import real_number, whole_number
+from evidentia.graphs._inputs import FloatArray, IntArray, Labels, read_edges, read_labels, read_weights
 from evidentia.graphs.hops import MEMORY_LIMIT, HopSearch
 
 # A training node worth less than this is too far away to look for.
@@ -79,14 +79,14 @@ def kernel_prior(
                 [1.0111, 2.0000]])
     """
     sigma = _read_sigma(sigma)
-    memory_limit = read_count(memory_limit, "memory_limit", least=1)
+    memory_limit = whole_number(memory_limit, "memory_limit", least=1)
     if not dtype.is_floating_point:
         raise EvidentiaError(f"dtype must be a floating one, got {dtype}")
     labels = read_labels(y, train_mask, num_classes)
     num_nodes = len(y)
     source, target = read_edges(edge_index, num_nodes)
     if edge_weight is None:
-        limit = reach(sigma) if max_hops is None else read_count(max_hops, "max_hops", least=0)
+        limit = reach(sigma) if max_hops is None else whole_number(max_hops, "max_hops", least=0)
         search = HopSearch(source, target, num_nodes, undirected=undirected, memory_limit=memory_limit)
         evidence = _evidence_by_hops(search, labels, num_classes, sigma, limit)
     else:
@@ -155,6 +155,4 @@ def _shortest_edges(
 
 
 def _read_sigma(sigma: Any) -> float:
-    if isinstance(sigma, bool) or not isinstance(sigma, numbers.Real) or not 0 < float(sigma) < math.inf:
-        raise EvidentiaError(f"sigma must be a finite number above 0, got {sigma!r}")
-    return float(sigma)
+    return float(real_number(sigma, "sigma", 0, open_low=True))

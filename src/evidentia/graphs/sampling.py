@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs._inputs import IntArray, read_count, read_edges, read_nodes
+from evidentia._support.scalars import whole_number
+from evidentia.graphs._inputs import IntArray, read_edges, read_nodes
 from evidentia.graphs.csr import neighbour_lists, ranges
 
 
@@ -68,9 +69,9 @@ class NeighbourSampler:
     """
 
     def __init__(self, edge_index: Tensor, num_nodes: int, fanouts: Sequence[int] = (10, 10), seed: int = 0) -> None:
-        self.num_nodes = read_count(num_nodes, "num_nodes", least=1)
+        self.num_nodes = whole_number(num_nodes, "num_nodes", least=1)
         self.fanouts = _read_fanouts(fanouts)
-        self.seed = read_count(seed, "seed", least=0)
+        self.seed = whole_number(seed, "seed", least=0)
         source, target = read_edges(edge_index, self.num_nodes)
         self._lists = neighbour_lists(target, source, self.num_nodes, both_ways=False)
         self._compiled = _compiled_sampler()
@@ -78,7 +79,7 @@ class NeighbourSampler:
     def sample(self, seed_nodes: Tensor, *, epoch: int = 0, batch: int = 0) -> SampledSubgraph:
         """Draw around `seed_nodes`, a flat tensor of distinct node numbers."""
         nodes = read_nodes(seed_nodes, "seed_nodes", self.num_nodes)
-        generator = self._generator(epoch, 1 + read_count(batch, "batch", least=0))
+        generator = self._generator(epoch, 1 + whole_number(batch, "batch", least=0))
         if self._compiled is not None:
             return self._sample_compiled(self._compiled, nodes, generator)
         by_hop = [nodes.size]
@@ -126,7 +127,7 @@ class NeighbourSampler:
             >>> [part.num_seeds for part in sampler.batches(torch.arange(10), batch_size=4)]
             [4, 4, 2]
         """
-        batch_size = read_count(batch_size, "batch_size", least=1)
+        batch_size = whole_number(batch_size, "batch_size", least=1)
         given = read_nodes(nodes, "nodes", self.num_nodes)
         order = self._generator(epoch, 0).permutation(given) if shuffle else given
         starts = range(0, order.size, batch_size)
@@ -138,7 +139,7 @@ class NeighbourSampler:
 
     def _generator(self, epoch: int, stream: int) -> np.random.Generator:
         """Randomness of its own for everything: stream 0 shuffles an epoch, stream i + 1 draws its batch i."""
-        key = (read_count(epoch, "epoch", least=0), stream)
+        key = (whole_number(epoch, "epoch", least=0), stream)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def _draw(self, nodes: IntArray, fanout: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs._inputs import read_count
+from evidentia._support.scalars import whole_number
 from evidentia.graphs.checks import check_labels, check_mask
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _num_classes(data: Data, y: Tensor) -> int:
 
 
 def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(read_count(seed, "seed", 0))
+    return torch.Generator().manual_seed(whole_number(seed, "seed", 0))
 
 
 def _order(count: int, generator: torch.Generator, device: torch.device) -> Tensor:

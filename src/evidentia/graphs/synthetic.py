@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.graphs._inputs import read_count
+from evidentia._support.scalars import whole_number
 from evidentia.graphs.raw import Array, RawGraph, undirected
 from evidentia.graphs.splits import draw_nodes
 
@@ -61,7 +61,7 @@ def citation_graph(
         Data(x=[500, 100], edge_index=[2, 2000], y=[500], train_mask=[500], val_mask=[500], test_mask=[500],
              num_classes=3, name='citation-graph')
     """
-    seed = read_count(seed, "seed", 0)
+    seed = whole_number(seed, "seed", 0)
     _check(nodes, classes, features, homophily, degree, words, on_topic, isolated, per_class)
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(nodes) % classes)

@@ -48,6 +48,7 @@ class _WeightedBatchNorm(_BatchNorm):
                 f"a weight for every sample of the batch is needed, got {len(shares.share)} weights "
                 f"and {len(input)} samples"
             )
+        self._check_input(input)
         if self.running_mean is not None and not self.training:
             return super().forward(input)
         positions = math.prod(input.shape[2:])
@@ -63,6 +64,17 @@ class _WeightedBatchNorm(_BatchNorm):
         if self.training and self.track_running_stats:
             self._update(mean, var * (positions / (positions - shares.squares)))
         return y
+
+    def _check_input(self, input: Tensor) -> None:
+        """Refuse what plain batch norm does, whose kernel would otherwise read beyond the parameters."""
+        name = type(self).__name__
+        if input.shape[1] != self.num_features:
+            raise EvidentiaError(
+                f"{name}({self.num_features}) needs inputs of {self.num_features} channels, got {input.shape[1]} in "
+                f"shape {tuple(input.shape)}"
+            )
+        if not input.is_floating_point():
+            raise EvidentiaError(f"{name} needs floating numbers, got {input.dtype}; call .float() on its inputs")
 
     def _without_weights(self, input: Tensor, share: Tensor) -> Tensor:
         """Running statistics if there are any, else those of the batch with equal weights."""
@@ -124,8 +136,8 @@ class WeightedBatchNorm1d(_WeightedBatchNorm, nn.BatchNorm1d):
     Running statistics take the unbiased variance $\sigma^2 n / (n - 1)$ with the effective number of values
     $n = m (\sum_i w_i)^2 / \sum_i w_i^2$, where $m$ is the number of positions of a sample. Only the ratios of weights
     matter; equal weights, or none, give `nn.BatchNorm1d`; a sample of weight 0 is normalised too and has no part in the
-    statistics. State dicts are those of `nn.BatchNorm1d`. Everything can be differentiated, twice, with regard to
-    inputs, weights and parameters.
+    statistics, as long as the squares of its values are finite. State dicts are those of `nn.BatchNorm1d`. Everything
+    can be differentiated, twice, with regard to inputs, weights and parameters.
 
     Weights that add up to less than 1e-6, or that rest on a single value (one sample of one position), have no
     variance to give: the batch is then normalised with the running statistics, which stay as they are, or, where there

@@ -14,6 +14,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number, whole_number
 
 Change: TypeAlias = Callable[[Tensor], Tensor]
 Padding: TypeAlias = Literal["border", "reflection", "zeros"]
@@ -155,10 +156,8 @@ def image_augmentation(
         ("brightness", brightness, 1.0),
         ("cutout", cutout, 1.0),
     ):
-        if not 0 <= value <= high:
-            raise EvidentiaError(f"{name} must be at least 0 and at most {high:g}, got {value!r}")
-    if not isinstance(shift, int) or shift < 0:
-        raise EvidentiaError(f"shift must be a whole number of pixels of at least 0, got {shift!r}")
+        real_number(value, name, 0, high)
+    whole_number(shift, "shift, in pixels,", 0)
     if padding not in _PAD_MODES:
         raise EvidentiaError(f"padding must be one of {', '.join(_PAD_MODES)}, got {padding!r}")
     weak = Shift(shift, flip, padding)
@@ -174,8 +173,7 @@ class Noise:
 
     def __post_init__(self) -> None:
         """Require a finite standard deviation of at least 0."""
-        if not 0 <= self.std < math.inf:
-            raise EvidentiaError(f"the standard deviation of noise must be at least 0 and finite, got {self.std!r}")
+        real_number(self.std, "the standard deviation of noise", 0)
 
     def __call__(self, x: Tensor) -> Tensor:
         """The batch with noise."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.opinions.special import as_double
 
 # Rows whose distances to all centres are held at once, in float64.
@@ -73,8 +74,7 @@ def kmeans(features: Tensor, clusters: int = 20, seed: int = 0, *, steps: int = 
     if features.ndim != 2 or not features.numel():
         raise EvidentiaError(f"features of shape (samples, dimensions) are needed, got {tuple(features.shape)}")
     for name, value in (("clusters", clusters), ("steps", steps), ("restarts", restarts)):
-        if not isinstance(value, int) or value < 1:
-            raise EvidentiaError(f"{name} must be a whole number of at least 1, got {value!r}")
+        whole_number(value, name, 1)
     if validation_enabled():
         check_finite(features, "the features to be clustered")
     features = features.detach()

@@ -5,7 +5,6 @@ Both are functions of each weight on its own, so their gradients are written out
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
@@ -13,6 +12,7 @@ from typing import Literal, TypeAlias
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 
 Form: TypeAlias = Literal["corrected", "thesis"]
 FORMS: tuple[Form, ...] = ("corrected", "thesis")
@@ -111,9 +111,7 @@ class WeightRegulariser:
         """Require coefficients of at least 0, and a form that there is."""
         _is_thesis(self.form)
         for name in ("uncertainty", "l1"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise EvidentiaError(f"the coefficient {name} must be a number of at least 0, got {value!r}")
+            real_number(getattr(self, name), f"the coefficient {name}", 0)
 
     def value(self, weights: Tensor, uncertainty: Tensor | None = None) -> Tensor:
         """The term of every sample, of the shape of the weights; u may be left out where its coefficient is 0."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from evidentia._support.checks import as_array, check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.scalars import whole_number
 from evidentia.evaluation import auroc
 from evidentia.semisup.weights import KEPT_FROM
 
@@ -97,7 +98,7 @@ class PoolReview:
         Args:
             count: how many, at least 1; of a smaller pool all are given.
         """
-        return torch.argsort(self.weights, descending=True, stable=True)[: _checked_count(count)]
+        return torch.argsort(self.weights, descending=True, stable=True)[: whole_number(count, "count", 1)]
 
     def least_trusted(self, count: int) -> Tensor:
         """The rows of the samples with the smallest weights, smallest first; of equal ones the first rows come first.
@@ -105,7 +106,7 @@ class PoolReview:
         Args:
             count: how many, at least 1; of a smaller pool all are given.
         """
-        return torch.argsort(self.weights, stable=True)[: _checked_count(count)]
+        return torch.argsort(self.weights, stable=True)[: whole_number(count, "count", 1)]
 
     def summary(self) -> dict[str, Any]:
         """The pool in a few figures, ready for JSON.
@@ -256,12 +257,6 @@ def _check_values(review: PoolReview) -> None:
         )
     if review.clusters is not None and int(review.clusters.min()) < 0:
         raise EvidentiaError(f"clusters must be numbered from 0 on, got {int(review.clusters.min())}")
-
-
-def _checked_count(count: int) -> int:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise EvidentiaError(f"the number of samples must be a whole number of at least 1, got {count!r}")
-    return count
 
 
 def _mean(values: Tensor) -> float | None:

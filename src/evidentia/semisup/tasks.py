@@ -181,8 +181,8 @@ def check_task(
         >>> check_task("mnist", "vat", ood="fashion", ratio=0.5, objective_options={"epsilon": 2.0}, norm="frozen")
         >>> check_task("mnist", "vat", ood="fashion", ratio=7)
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be at
-        least 0 and below 1, got 7
+        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be a
+        number of at least 0 and less than 1, got 7
     """
     of_data = {field.name: settings.pop(field.name) for field in fields(TaskData) if field.name in settings}
     TaskData(data, ood, ratio, seed, **of_data).check()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from evidentia._support.checks import check_finite, check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.opinions.special import as_double
 from evidentia.semisup.clusters import share
 
@@ -68,11 +69,8 @@ class SampleWeights:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
-        if not isinstance(size, int) or size < 1:
-            raise EvidentiaError(f"a pool needs at least 1 sample to weigh, got {size!r}")
-        if not 0 < rate <= 1:
-            raise EvidentiaError(f"the rate of the weights must be more than 0 and at most 1, got {rate!r}")
-        self.rate = rate
+        whole_number(size, "the number of samples to weigh", 1)
+        self.rate = real_number(rate, "the rate of the weights", 0, 1, open_low=True)
         self.values = torch.ones(size, dtype=dtype, device=device)
         self.visits = torch.zeros(size, dtype=torch.int64, device=device)
         self.assignment: Tensor | None = None
@@ -238,7 +236,7 @@ def drawn_rows(chances: Tensor, count: int) -> Tensor:
         if len(chances) <= _MULTINOMIAL:
             return torch.multinomial(chances, count)
         # Of so many, one is hardly drawn twice.
-        return _rows_at(torch.rand(count, device=chances.device), chances)
+        return _rows_at(torch.rand(count, dtype=torch.float64, device=chances.device), chances)
     order = torch.randperm(len(chances), device=chances.device)
     points = (torch.arange(count, device=chances.device) + torch.rand((), device=chances.device)) / count
     return order[_rows_at(points, chances[order])]

@@ -20,6 +20,7 @@ from evidentia.semisup import (
     ByUncertainty,
     Confidence,
     ImplicitDifferentiation,
+    KernelEvidence,
     LastLayer,
     LearningToReweight,
     Meta,
@@ -29,7 +30,9 @@ from evidentia.semisup import (
     PoolView,
     SafeDeepSSL,
     SelfDistillation,
+    SemiSupervisedClassifier,
     WeightRegulariser,
+    two_moons,
 )
 from evidentia.semisup.networks.features import logits_in_parts
 from evidentia.semisup.robust import Pool, Update
@@ -338,7 +341,7 @@ def test_an_oracle_knows(pool: Pool) -> None:
         ("l2rw", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
         ("mwn", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
         ("ds3l", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
-        ("meta", {"weight_rate": 3.0}, "weight_rate of Meta must be a number above 0 and at most 1, got 3.0"),
+        ("meta", {"weight_rate": 3.0}, "weight_rate of Meta must be a number of more than 0 and at most 1, got 3.0"),
         ("ift", {"weight_rate": 0}, "weight_rate of ImplicitDifferentiation"),
         ("meta", {"joint": "false"}, "joint must be True or False, got 'false'"),
         ("meta", {"inner_rate": 0.0}, "inner_rate of Meta"),
@@ -358,6 +361,26 @@ def test_an_oracle_knows(pool: Pool) -> None:
 def test_settings_out_of_their_range_are_told(kind: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(EvidentiaError, match=message):
         ROBUST[kind](**settings)
+
+
+def test_settings_that_are_changed_by_hand_are_followed_and_checked() -> None:
+    data = two_moons(unlabeled=20)
+    for method in (ByUncertainty(uncertainty="confidence"), Meta(uncertainty="confidence")):
+        before = method.estimator
+        assert method.estimator is before
+        method.uncertainty = "kernel"
+        assert isinstance(method.estimator, KernelEvidence)
+        method.uncertainty = "pv"
+        with pytest.raises(EvidentiaError, match="there is no uncertainty of the pool named"):
+            _ = method.estimator
+    method = Meta(regulariser=WeightRegulariser(uncertainty=0.0))
+    assert method.estimator is None
+    method.regulariser = WeightRegulariser(uncertainty=1.0)
+    assert method.estimator is not None
+    oracle = Oracle()
+    oracle.apply = "both"  # type: ignore[assignment]
+    with pytest.raises(EvidentiaError, match="apply must be 'loss', 'sample' or 'keep', got 'both'"):
+        SemiSupervisedClassifier("vat", oracle, updates=2, progress=False).fit(data)
 
 
 def test_a_method_without_memory_refuses_one() -> None:

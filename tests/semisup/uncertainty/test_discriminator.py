@@ -178,3 +178,38 @@ def test_a_sample_far_beyond_all_labeled_ones_is_unlike_them_and_hides_no_other(
     u = LabeledAgainstUnlabeled().estimate(nn.Identity(), (data.x_labeled, data.y_labeled), pool, 2, augment)
     assert float(u[row]) == 1
     assert float(auroc(u, outside)) > 0.95
+
+
+def test_classes_that_are_commoner_in_the_pool_than_among_the_labels_are_told():
+    centres = torch.tensor([[0.0, 0.0], [6.0, 0.0]])
+    classes = torch.arange(40) % 2
+    common = torch.where(torch.rand(1000) < 0.85, 0, 1)
+    labeled, pool = centres[classes] + torch.randn(40, 2), centres[common] + torch.randn(1000, 2)
+    estimator = LabeledAgainstUnlabeled()
+    with pytest.warns(UserWarning, match="most labeled samples of class 0 would be thrown out.*method 'meta'"):
+        estimator.estimate(nn.Identity(), (labeled, classes), pool, 2, VECTORS)
+    assert estimator.report_.misjudged == [0]
+
+    loaded = LabeledAgainstUnlabeled()
+    with pytest.warns(UserWarning, match="most labeled samples of class 0"):
+        loaded.load_state_dict(estimator.state_dict())
+    assert loaded.report_.misjudged == [0]
+    assert loaded.report_.own_unlike == pytest.approx(estimator.report_.own_unlike)
+
+
+@pytest.mark.parametrize("ood", ["faraway", "boundary"])
+def test_pools_whose_classes_are_those_of_the_labels_are_not_suspected(ood):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, report = estimated(two_moons(ood, 0.5, unlabeled=500, labels_per_class=20))
+    assert report.misjudged == []
+
+
+def test_a_few_labels_of_a_class_say_nothing_of_it():
+    x, y = torch.randn(24, 2), torch.tensor([0] * 4 + [1] * 20)
+    x[:4] += 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator = LabeledAgainstUnlabeled()
+        estimator.estimate(nn.Identity(), (x, y), torch.cat([torch.randn(100, 2) + 6, torch.randn(900, 2)]), 2, VECTORS)
+    assert estimator.report_.own_unlike[0] == 0

@@ -22,6 +22,7 @@ def drawn(mean: float, count: int, seed: int) -> torch.Tensor:
 
 @given(labeled=scores, pool=scores)
 @example(labeled=[0.0, -1e-204], pool=[0.0, 0.0])
+@example(labeled=[0.0, -2.9e-70], pool=[0.0, 0.0])
 def test_chances_lie_between_0_and_1_and_never_rise_with_the_score(labeled: list[float], pool: list[float]) -> None:
     marks, s = (torch.tensor(values, dtype=torch.float64) for values in (labeled, sorted(pool)))
     chances = chance_in_distribution(s, marks)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.semisup.data.digits import digits_images, letters
 from evidentia.semisup.data.draws import (
     Array,
@@ -21,7 +22,6 @@ from evidentia.semisup.data.draws import (
     generator,
     ood_kinds,
     pool_counts,
-    whole,
 )
 from evidentia.semisup.data.image_files import SOURCES, Images, load_images
 from evidentia.semisup.data.images import ImageSet
@@ -190,8 +190,8 @@ def check_pool(
     Example:
         >>> check_pool("mnist", "fashion", 1.5)
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be at
-        least 0 and below 1, got 1.5
+        evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be a
+        number of at least 0 and less than 1, got 1.5
     """
     known = known_name(name)
     if unlabeled is not None and pool_size is not None:
@@ -199,8 +199,8 @@ def check_pool(
     pool_counts(ood_kinds(ood, *_kinds(known), known), ratio, 1 if unlabeled is None else unlabeled, pool_size)
     generator(seed, "labels")
     if labels_per_class is not None:
-        whole(labels_per_class, "labels_per_class", 1)
-    whole(validation, "validation", 0)
+        whole_number(labels_per_class, "labels_per_class", 1)
+    whole_number(validation, "validation", 0)
 
 
 def _kinds(known: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.semisup.pool import SemiSupervisedData
 
 Array = npt.NDArray[Any]
@@ -30,9 +31,7 @@ def generator(seed: int, role: str) -> np.random.Generator:
         >>> generator(0, "labels").integers(100) == generator(0, "labels").integers(100)
         np.True_
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise EvidentiaError(f"seed must be a whole number of at least 0, got {seed!r}")
-    return np.random.default_rng([seed, zlib.crc32(role.encode())])
+    return np.random.default_rng([whole_number(seed, "seed", 0), zlib.crc32(role.encode())])
 
 
 def ood_kinds(
@@ -74,13 +73,10 @@ def pool_counts(
         (24975, {'fashion': 24975})
     """
     share = (0.5 if kinds else 0.0) if ratio is None else ratio
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-        raise EvidentiaError(
-            f"ratio, the share of the pool that is out of distribution, must be at least 0 and below 1, got {ratio!r}"
-        )
+    share = real_number(share, "ratio, the share of the pool that is out of distribution,", 0, 1, open_high=True)
     if share and not kinds:
         raise EvidentiaError(f"a pool with a ratio of {share:g} needs a kind of OOD; give ood, or leave ratio out")
-    size = whole(unlabeled if pool_size is None else pool_size, "unlabeled" if pool_size is None else "pool_size", 1)
+    size = whole_number(unlabeled, "unlabeled", 1) if pool_size is None else whole_number(pool_size, "pool_size", 1)
     outside = round(size * share / (1 - share)) if pool_size is None else round(size * share)
     inside = size if pool_size is None else size - outside
     if not inside:
@@ -89,13 +85,6 @@ def pool_counts(
         return inside, {}
     each, more = divmod(outside, len(kinds))
     return inside, {kind: each + (number < more) for number, kind in enumerate(kinds)}
-
-
-def whole(value: Any, name: str, least: int) -> int:
-    """The value, if it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise EvidentiaError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return value
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ def draw_rows(
         unlabeled: samples of the pool.
         name: the data set, for errors.
     """
-    whole(labels_per_class, "labels_per_class", 1)
+    whole_number(labels_per_class, "labels_per_class", 1)
     order = generator(seed, "labels").permutation(np.flatnonzero(np.isin(labels, classes)))
     is_labeled = np.zeros(len(order), dtype=bool)
     for label in classes:
@@ -137,7 +126,7 @@ def draw_rows(
             )
         is_labeled[places] = True
     rest = order[~is_labeled]
-    if whole(validation, "validation", 0) + unlabeled > len(rest):
+    if whole_number(validation, "validation", 0) + unlabeled > len(rest):
         raise EvidentiaError(
             f"{name} has {len(rest)} training samples in distribution beside the {int(is_labeled.sum())} labeled; "
             f"{unlabeled} for the pool and {validation} for validation are more than that: lower unlabeled, pool_size "

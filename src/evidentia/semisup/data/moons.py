@@ -6,15 +6,14 @@ class k is a point of moon k, drawn evenly along it, plus normal noise in both c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.data.draws import Array, assemble, generator, ood_kinds, pool_counts, whole
+from evidentia._support.scalars import real_number, whole_number
+from evidentia.semisup.data.draws import Array, assemble, generator, ood_kinds, pool_counts
 from evidentia.semisup.pool import SemiSupervisedData
 
 MIXED = ("faraway", "boundary")
@@ -69,14 +68,13 @@ def two_moons(
         >>> [round(value) for value in data.x_unlabeled[data.is_ood].mean(0).tolist()]
         [0, 8]
     """
-    if not math.isfinite(noise) or noise < 0:
-        raise EvidentiaError(f"noise must be a number of at least 0, got {noise!r}")
+    real_number(noise, "noise", 0)
     kinds = ood_kinds(ood, tuple(OOD), MIXED, "two-moons")
     inside, outside = pool_counts(kinds, ratio, unlabeled, pool_size)
     sizes = {
-        "labeled": 2 * whole(labels_per_class, "labels_per_class", 1),
-        "validation": whole(validation, "validation", 0),
-        "test": whole(test, "test", 0),
+        "labeled": 2 * whole_number(labels_per_class, "labels_per_class", 1),
+        "validation": whole_number(validation, "validation", 0),
+        "test": whole_number(test, "test", 0),
         "pool": inside,
     }
     parts = {

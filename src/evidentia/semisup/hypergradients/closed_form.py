@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning.modes import evaluating
 from evidentia.semisup.hypergradients.neumann import neumann_series
 from evidentia.semisup.objectives import Consistency, Objective
@@ -256,14 +257,11 @@ def check_sizes(
 
 def check_numbers(coefficient: float, rate: float) -> None:
     """Require a coefficient of at least 0 and a rate above it."""
-    if not 0 <= coefficient < float("inf"):
-        raise EvidentiaError(f"the coefficient of the unlabeled loss must be at least 0, got {coefficient}")
-    if not 0 < rate < float("inf"):
-        raise EvidentiaError(f"the rate of the inner step must be more than 0, got {rate}")
+    real_number(coefficient, "the coefficient of the unlabeled loss", 0)
+    real_number(rate, "the rate of the inner step", 0, open_low=True)
 
 
 def check_counts(inner_steps: int, terms: int) -> None:
     """Require whole numbers of at least 0."""
     for name, value in (("inner_steps", inner_steps), ("terms", terms)):
-        if not isinstance(value, int) or value < 0:
-            raise EvidentiaError(f"{name} must be a whole number of at least 0, got {value!r}")
+        whole_number(value, name, 0)

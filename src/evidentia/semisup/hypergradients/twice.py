@@ -18,6 +18,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.learning.normalisation_kernel import weighted_normalise
 from evidentia.learning.weighted_normalisation import statistics_dtype, transforming
@@ -44,7 +45,13 @@ def differentiated_twice(network: nn.Module) -> Iterator[None]:
         torch.Size([3, 2, 3])
     """
     with torch.enable_grad(), frozen_statistics(network), sdpa_kernel(SDPBackend.MATH), _Replacements():
-        yield
+        try:
+            yield
+        except NotImplementedError as error:
+            raise EvidentiaError(
+                f"PyTorch cannot differentiate a layer of {type(network).__name__} twice ({error}); take scope='last', "
+                "for which the last layer alone is"
+            ) from error
 
 
 class _Replacements(TorchFunctionMode):

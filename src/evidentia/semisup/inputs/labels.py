@@ -54,9 +54,10 @@ def label_column(values: Any, what: str) -> Column:
             return texts
     labels = to_tensor(given, f"the {what} classes")
     if labels.ndim != 1:
+        usual = "give one column, labels[:, 0]" if labels.ndim == 2 else "number the classes from 0"
         raise EvidentiaError(
             f"the {what} classes must be whole numbers or names, one a sample, got {labels.dtype} of shape "
-            f"{tuple(labels.shape)}; {_ONE_HOT if _is_one_hot(labels) else 'number the classes from 0'}"
+            f"{tuple(labels.shape)}; {_ONE_HOT if _is_one_hot(labels) else usual}"
         )
     whole = labels.to(torch.int64)
     if labels.is_floating_point() and bool((other := whole.to(labels.dtype) != labels).any()):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.semisup.networks.calls import call_with
 
 _PREFIX, _STEPS = "average.", "steps"
@@ -42,9 +43,7 @@ class WeightAverage:
     """
 
     def __init__(self, network: nn.Module, decay: float = 0.99) -> None:
-        if not 0 <= decay < 1:
-            raise EvidentiaError(f"the decay of a moving average must be at least 0 and less than 1, got {decay!r}")
-        self.decay = decay
+        self.decay = real_number(decay, "the decay of a moving average", 0, 1, open_high=True)
         self.steps = 0
         self.tensors = {name: tensor.detach().clone() for name, tensor in _tensors(network).items()}
 

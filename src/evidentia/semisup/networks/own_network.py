@@ -57,6 +57,11 @@ def training_copy(network: nn.Module, sample_shape: Sequence[int]) -> nn.Module:
         ) from error
     if lazy or any(is_lazy(parameter) for parameter in copied.parameters()):
         first_output(copied, torch.zeros(2, *sample_shape, device=device_of(copied), dtype=dtype_of(copied)))
+    for layer in copied.modules():
+        for name, buffer in layer.named_buffers(recurse=False):
+            if any(size > 1 and not step for size, step in zip(buffer.shape, buffer.stride(), strict=True)):
+                # Of an expanded buffer many entries are one number in memory, into which nothing can be loaded.
+                setattr(layer, name, buffer.clone(memory_format=torch.contiguous_format))
     frozen = [layer for layer in copied.modules() if not layer.training] if copied.training else []
     # Called all the same: a network may have a `train` of its own that freezes layers.
     copied.train()

@@ -66,6 +66,11 @@ class Passes:
         """Hidden features and logits of a labeled and of an unlabeled batch."""
         count = len(x)
         if self.order == "concat":
+            if x.shape[1:] != unlabeled.shape[1:]:
+                raise EvidentiaError(
+                    f"labeled samples of shape {tuple(x.shape[1:])} cannot be in one pass with unlabeled ones of shape "
+                    f"{tuple(unlabeled.shape[1:])}, as the objective gives them; take passes='separate'"
+                )
             with self.weighing(torch.cat([weights.new_ones(count), weights])):
                 hidden, logits = self.last.hidden_and_logits(torch.cat([x, unlabeled]))
             return (hidden[:count], logits[:count]), (hidden[count:], logits[count:])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning import frozen_statistics
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
@@ -159,6 +160,11 @@ def prepared_by(
             f"prepare of {name} must give one input a sample, {len(x)} for a batch of {len(x)}, got "
             f"{len(consistency.inputs)}; further views of a sample go into its targets"
         )
+    if consistency.inputs.dtype != x.dtype:
+        raise EvidentiaError(
+            f"prepare of {name} must give inputs of the samples' dtype {x.dtype}, got {consistency.inputs.dtype}; end "
+            "it with .to(x)"
+        )
     return consistency
 
 
@@ -198,24 +204,13 @@ def check_setting(
     objective: Objective, name: str, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> None:
     """Require a number between two bounds, which may be left out of the range."""
-    value = getattr(objective, name)
-    if isinstance(value, int | float) and math.isfinite(value):
-        above = value > low if open_low else value >= low
-        below = value < high if open_high else value <= high
-        if above and below:
-            return
-    lowest = f"more than {low:g}" if open_low else f"at least {low:g}"
-    highest = "" if high == math.inf else f" and {'less than' if open_high else 'at most'} {high:g}"
-    raise EvidentiaError(f"{name} of {type(objective).__name__} must be a number of {lowest}{highest}, got {value!r}")
+    value, full = getattr(objective, name), f"{name} of {type(objective).__name__}"
+    setattr(objective, name, real_number(value, full, low, high, open_low=open_low, open_high=open_high))
 
 
 def check_count(objective: Objective, name: str) -> None:
     """Require a whole number of at least 1."""
-    value = getattr(objective, name)
-    if not isinstance(value, int) or value < 1:
-        raise EvidentiaError(
-            f"{name} of {type(objective).__name__} must be a whole number of at least 1, got {value!r}"
-        )
+    setattr(objective, name, whole_number(getattr(objective, name), f"{name} of {type(objective).__name__}", 1))
 
 
 def check_view(objective: Objective, name: str) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.choices import Norm
@@ -212,22 +213,16 @@ def norm_of_clean_batches(method: Robust, labeled: int) -> Norm:
 
 def check_whole(method: Robust, name: str, low: int, instead: str = "") -> None:
     """Require a whole number of at least `low`; `instead` tells what else there is."""
-    value = getattr(method, name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < low:
-        raise EvidentiaError(
-            f"{name} of {type(method).__name__} must be a whole number of at least {low}{instead}, got {value!r}"
-        )
+    setattr(method, name, whole_number(getattr(method, name), f"{name} of {type(method).__name__}", low, instead))
 
 
 def check_positive(method: Robust, name: str, most: float = math.inf) -> None:
     """Require a number above 0, and of at most `most`."""
-    value = getattr(method, name)
-    if not isinstance(value, int | float) or not 0 < value <= most or value == math.inf:
-        limit = "" if most == math.inf else f" and at most {most:g}"
-        raise EvidentiaError(f"{name} of {type(method).__name__} must be a number above 0{limit}, got {value!r}")
+    value = real_number(getattr(method, name), f"{name} of {type(method).__name__}", 0, most, open_low=True)
+    setattr(method, name, value)
 
 
-def check_apply(method: Robust) -> None:
+def check_apply(apply: object) -> None:
     """Require one of the ways to use weights."""
-    if method.apply not in get_args(Apply):
-        raise EvidentiaError(f"apply must be 'loss', 'sample' or 'keep', got {method.apply!r}")
+    if apply not in get_args(Apply):
+        raise EvidentiaError(f"apply must be 'loss', 'sample' or 'keep', got {apply!r}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,13 +35,15 @@ from evidentia.semisup.robust.base import (
     check_whole,
 )
 from evidentia.semisup.robust.by_uncertainty import (
-    as_estimator,
+    Made,
+    Uncertainty,
     estimate,
     estimator_state,
     estimator_uses,
     load_estimator_state,
+    made_of,
 )
-from evidentia.semisup.uncertainty import PoolUncertainty, PoolView
+from evidentia.semisup.uncertainty import PoolUncertainty
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,15 +74,16 @@ class ByGradient(Robust, ABC):
     joint: bool = False
     clusters: int | None = 20
     regulariser: WeightRegulariser = field(default_factory=WeightRegulariser)
-    uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "kernel"
+    uncertainty: Uncertainty = "kernel"
     inner_rate: float = 0.1
     weight_rate: float = 0.05
     apply: Apply = "loss"
     refresh_every: int = 200
+    _made_: Made = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Require settings in their range."""
-        check_apply(self)
+        check_apply(self.apply)
         for name in ("every", "refresh_every"):
             check_whole(self, name, 1)
         if self.clusters is not None:
@@ -91,7 +93,16 @@ class ByGradient(Robust, ABC):
         check_scope(self.scope)
         self.joint = as_flag(self.joint, "joint")
         self.regulariser = as_regulariser(self.regulariser)
-        self.estimator = as_estimator(self.uncertainty) if self.regulariser.uncertainty else None
+        if self.regulariser.uncertainty:
+            self._made_ = made_of(self.uncertainty)
+
+    @property
+    def estimator(self) -> PoolUncertainty | None:
+        """What estimates u, if it is asked for."""
+        if not self.regulariser.uncertainty:
+            return None
+        self._made_ = made = made_of(self.uncertainty, self._made_)
+        return made[1]
 
     def last_layer_uses(self) -> dict[str, str]:
         """For its closed form, and for what is alike in the pool."""

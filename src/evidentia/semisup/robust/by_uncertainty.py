@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
 
 from torch import Tensor
 
@@ -13,6 +13,9 @@ from evidentia.learning.checkpoint import part_of
 from evidentia.semisup.choices import Norm
 from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole, norm_of_clean_batches
 from evidentia.semisup.uncertainty import UNCERTAINTIES, ByFunction, PoolUncertainty, PoolView
+
+Uncertainty: TypeAlias = str | PoolUncertainty | Callable[[PoolView], Any]
+Made: TypeAlias = tuple[Uncertainty, PoolUncertainty] | None
 
 
 @ROBUST.register("uncertainty")
@@ -37,16 +40,23 @@ class ByUncertainty(Robust):
     """
 
     uses_clean: ClassVar[bool] = False
-    uncertainty: str | PoolUncertainty | Callable[[PoolView], Any] = "pu"
+    uncertainty: Uncertainty = "pu"
     apply: Apply | None = None
     refresh_every: int = 200
+    _made_: Made = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Find the estimator."""
-        self.estimator = as_estimator(self.uncertainty)
+        self._made_ = made_of(self.uncertainty)
         if self.apply is not None:
-            check_apply(self)
+            check_apply(self.apply)
         check_whole(self, "refresh_every", 1)
+
+    @property
+    def estimator(self) -> PoolUncertainty:
+        """What estimates u."""
+        self._made_ = made = made_of(self.uncertainty, self._made_)
+        return made[1]
 
     @property
     def applied(self) -> Apply:
@@ -80,7 +90,7 @@ class ByUncertainty(Robust):
         load_estimator_state(self.estimator, state)
 
 
-def as_estimator(uncertainty: str | PoolUncertainty | Callable[[PoolView], Any]) -> PoolUncertainty:
+def as_estimator(uncertainty: Uncertainty) -> PoolUncertainty:
     """An estimator from its name, from a function of the pool, or as it is.
 
     Example:
@@ -100,6 +110,11 @@ def as_estimator(uncertainty: str | PoolUncertainty | Callable[[PoolView], Any])
     if callable(uncertainty):
         return ByFunction(function=uncertainty)
     raise EvidentiaError(f"{known} of a PoolView, got {uncertainty!r}")
+
+
+def made_of(uncertainty: Uncertainty, before: Made = None) -> tuple[Uncertainty, PoolUncertainty]:
+    """What a method was given and the estimator that it makes: the one of before for as long as that is the same."""
+    return before if before is not None and before[0] is uncertainty else (uncertainty, as_estimator(uncertainty))
 
 
 def estimator_uses(estimator: PoolUncertainty | None, instead: str) -> dict[str, str]:

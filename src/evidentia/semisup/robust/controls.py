@@ -52,7 +52,7 @@ class Oracle(Robust):
 
     def __post_init__(self) -> None:
         """Require a way to use weights."""
-        check_apply(self)
+        check_apply(self.apply)
 
     def usual_norm(self, labeled: int) -> Norm:
         """As for batches without samples of no class."""

@@ -37,7 +37,7 @@ class SelfDistillation(Robust):
 
     def __post_init__(self) -> None:
         """Require settings in their range."""
-        check_apply(self)
+        check_apply(self.apply)
         check_whole(self, "refresh_every", 1)
 
     def start(self, pool: Pool) -> None:

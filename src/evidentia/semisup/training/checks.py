@@ -81,6 +81,12 @@ def check_network(network: nn.Module, x: Tensor, num_classes: int) -> None:
             f"the network ({type(network).__name__}) is of {dtype}, in which training is not exact enough; give it in "
             "torch.float32, network.float(), or in torch.float64"
         )
+    if complex_parts := [name for name, each in network.named_parameters() if each.is_complex()]:
+        raise EvidentiaError(
+            f"the network ({type(network).__name__}) has complex parameters ({', '.join(complex_parts[:3])}), whose "
+            "moving average and hypergradients are not defined here; keep them as real and imaginary parts, and join "
+            "these by torch.view_as_complex in forward"
+        )
     logits = first_output(network, x)
     if not isinstance(logits, Tensor):
         raise EvidentiaError(

@@ -36,6 +36,7 @@ from evidentia.semisup.networks.passes import Passes
 from evidentia.semisup.objectives import Objective
 from evidentia.semisup.objectives.base import costs_of, prepared_by
 from evidentia.semisup.robust import Pool, Robust, Update
+from evidentia.semisup.robust.base import check_apply
 from evidentia.semisup.training.batches import labeled_batch, pool_rows, unlabeled_size
 from evidentia.semisup.training.checks import (
     batches_of_one_told,
@@ -132,6 +133,7 @@ class Training:
         """Make what goes with the network, in the state before the first update."""
         network = self.passes.last.network
         settings = self.settings
+        check_apply(self.robust.applied)
         self.device = self.pool.unlabeled.device
         self.optimizer = _OPTIMIZERS[settings.optimizer](
             network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True

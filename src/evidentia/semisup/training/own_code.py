@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -44,9 +44,9 @@ def without_addresses(part: object) -> str:
 
 
 def shown(part: Any) -> str:
-    """The `repr` without addresses; of a dataclass also without what does not count, and of a set in one order."""
-    if isinstance(part, set | frozenset):
-        return f"{{{', '.join(sorted(map(shown, part)))}}}"
+    """The `repr` without addresses; of a dataclass also without what does not count, and of sets in one order."""
+    if type(part) in _CONTAINERS:
+        return _CONTAINERS[type(part)](part)
     if isinstance(part, np.generic):
         # A number of a search over `np.linspace` is the same setting as one that is written out.
         return repr(part.item())
@@ -59,6 +59,15 @@ def shown(part: Any) -> str:
     known = counted(part)
     settings = [f"{name}={shown(value) if name in known else None}" for name, value in entries.items()]
     return f"{type(part).__qualname__}({', '.join(settings)})"
+
+
+_CONTAINERS: Mapping[type, Callable[[Any], str]] = {
+    set: lambda part: f"{{{', '.join(sorted(map(shown, part)))}}}",
+    frozenset: lambda part: f"{{{', '.join(sorted(map(shown, part)))}}}",
+    list: lambda part: f"[{', '.join(map(shown, part))}]",
+    tuple: lambda part: f"({', '.join(map(shown, part))}{',' if len(part) == 1 else ''})",
+    dict: lambda part: f"{{{', '.join(f'{shown(key)}: {shown(value)}' for key, value in part.items())}}}",
+}
 
 
 def counted(part: Any) -> dict[str, object]:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.evaluation import auroc
 from evidentia.opinions.special import as_double
 from evidentia.semisup.augmentation import Change
@@ -27,6 +28,9 @@ from evidentia.semisup.uncertainty.networks import Limits, Standardise, default_
 # random draw.
 SUSPICIOUS = 0.9
 ENOUGH = 40
+# Of the labeled samples of a class. Where the pool has many that are much like them, about half may be called so.
+MISJUDGED = 0.7
+_FEWEST = 5
 _WEIGHT_DECAY = 1e-4
 
 
@@ -40,16 +44,24 @@ class PoolReport:
             samples' (`share_in_distribution`); what looks like a labeled sample is not in it.
         separation: AUROC of pool against labeled samples, both left out: 0.5 if they look alike. If a share r of the
             pool is OOD and the labels are a random draw of the rest, at most $(1 + r) / 2$ can be expected.
+        own_unlike: share of the labeled samples of each class, judged as the pool is, that are called unlike. They are
+            in distribution, so where it is most of them the class is commoner in the pool than among the labels.
     """
 
     unlike: float
     ood_share: float
     separation: float
+    own_unlike: tuple[float, ...] = ()
 
     @property
     def suspicious(self) -> bool:
         """Whether nearly the whole pool is called unlike the labeled samples."""
         return self.unlike > SUSPICIOUS
+
+    @property
+    def misjudged(self) -> list[int]:
+        """The classes most of whose own labeled samples are called unlike."""
+        return [label for label, share in enumerate(self.own_unlike) if share > MISJUDGED]
 
 
 @UNCERTAINTIES.register("pu")
@@ -73,7 +85,8 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     It assumes that **the labeled samples are a random draw of what is in distribution**. If they are all of one
     source, camera or day and the pool is not, everything in the pool is unlike them; `report_` and a warning say when
     nearly all of it is called so. It knows nothing of classes: a kind of sample that is in the pool and not among the
-    labels is OOD to it.
+    labels is OOD to it, and one that is far commoner in the pool than among the labels, as the large classes of a pool
+    are if each class has as many labels, is so in part; there is a warning of that, too.
 
     Args:
         folds: the number of parts, each scored by a network that has learnt from the others.
@@ -119,10 +132,9 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
         """Require settings in their range."""
         for name, low in (("folds", 2), ("repeats", 1), ("steps", 1), ("batch_size", 1), ("width", 1)):
             value = getattr(self, name)
-            if not (value is None and name == "repeats") and (not isinstance(value, int) or value < low):
-                raise EvidentiaError(f"{name} of 'pu' must be a whole number of at least {low}, got {value!r}")
-        if not 0 < self.learning_rate < math.inf:
-            raise EvidentiaError(f"the learning_rate of 'pu' must be more than 0, got {self.learning_rate!r}")
+            if not (value is None and name == "repeats"):
+                setattr(self, name, whole_number(value, f"{name} of 'pu'", low))
+        self.learning_rate = real_number(self.learning_rate, "the learning_rate of 'pu'", 0, open_low=True)
         if self.view not in ("weak", "strong"):
             raise EvidentiaError(f"view of 'pu' must be 'weak' or 'strong', got {self.view!r}")
 
@@ -154,7 +166,7 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
             known_scores[left_out] += (marks - centre) / (spread * repeats)
         uncertainty = 1 - chance_in_distribution(scores, known_scores)
         uncertainty[limits.broken(unlabeled)] = 1
-        self.report_ = _report(uncertainty, scores, known_scores)
+        self.report_ = _report(uncertainty, scores, known_scores, pool.labeled[1], pool.num_classes)
         _warn_if_suspicious(self.report_)
         return uncertainty
 
@@ -166,8 +178,11 @@ class LabeledAgainstUnlabeled(PoolUncertainty):
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take up the report, and warn again if it is suspicious."""
         try:
-            self.report_ = PoolReport(**{name: float(value) for name, value in state.items()}) if state else None
-        except TypeError as error:
+            figures: dict[str, Any] = {name: value.tolist() for name, value in state.items()}
+            own = tuple(map(float, figures.pop("own_unlike", ())))
+            shares = {name: float(value) for name, value in figures.items()}
+            self.report_ = PoolReport(**shares, own_unlike=own) if state else None
+        except (TypeError, ValueError) as error:
             raise EvidentiaError(f"this state is no report of 'pu': {error}") from error
         if self.report_ is not None:
             _warn_if_suspicious(self.report_)
@@ -211,6 +226,14 @@ def _warn_if_suspicious(report: PoolReport) -> None:
             "look at some samples of the pool, and use another uncertainty if they do belong to classes",
             stacklevel=4,
         )
+    elif report.misjudged:
+        warnings.warn(
+            f"most labeled samples of class {', '.join(map(str, report.misjudged))} would be thrown out, were they in "
+            "the pool: it has more that looks like them than the labels let expect. The class may be commoner there "
+            "than among the labels, which 'pu' takes for a random draw, or samples of no class may look like it; look "
+            "at the pool, and label samples drawn at random, or use the method 'meta'",
+            stacklevel=4,
+        )
 
 
 def _one_logit(outputs: Tensor) -> Tensor:
@@ -248,11 +271,16 @@ def _check_enough(known: int, pool: int, folds: int) -> None:
         raise EvidentiaError(f"'pu' needs at least {folds} samples in the pool, one a fold, got {pool}")
 
 
-def _report(uncertainty: Tensor, scores: Tensor, known_scores: Tensor) -> PoolReport:
+def _report(uncertainty: Tensor, scores: Tensor, known_scores: Tensor, labels: Tensor, classes: int) -> PoolReport:
     unlike = float((uncertainty > 0.5).double().mean())
+    own = chance_in_distribution(scores, known_scores, known_scores) < 0.5
+    counts, wrong = (torch.bincount(each, minlength=classes) for each in (labels, labels[own.to(labels.device)]))
+    # Of a few labels, most are often called so by chance.
+    shares = torch.where(counts < _FEWEST, 0, wrong / counts.clamp(min=1))
     from_pool = torch.cat([torch.ones_like(scores), torch.zeros_like(known_scores)]).bool()
     return PoolReport(
         unlike=unlike,
         ood_share=1 - share_in_distribution(scores, known_scores),
         separation=float(auroc(torch.cat([scores, known_scores]), from_pool)),
+        own_unlike=tuple(shares.tolist()),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from evidentia._support.checks import check_finite
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.opinions.special import as_double
 from evidentia.semisup.networks.features import BATCH, hidden_and_logits
 from evidentia.semisup.uncertainty.base import UNCERTAINTIES, PoolUncertainty, PoolView
@@ -117,8 +116,8 @@ def _evenly_by_class(classes: Tensor) -> Tensor:
 
 def check_bandwidth(bandwidth: float | None) -> None:
     """Require a positive, finite bandwidth, or none."""
-    if bandwidth is not None and not 0 < bandwidth < math.inf:
-        raise EvidentiaError(f"the bandwidth must be more than 0 and finite, or None for the median, got {bandwidth!r}")
+    if bandwidth is not None:
+        real_number(bandwidth, "the bandwidth, if it is not None for the median,", 0, open_low=True)
 
 
 def _distances(first: Tensor, second: Tensor) -> Tensor:

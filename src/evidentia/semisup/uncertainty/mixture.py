@@ -43,7 +43,7 @@ def share_in_distribution(scores: Tensor, labeled_scores: Tensor, doubt: float =
     return min(1.0, float((below / surely).min()))
 
 
-def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
+def chance_in_distribution(scores: Tensor, labeled_scores: Tensor, judged: Tensor | None = None) -> Tensor:
     r"""The probability $\min(1, \pi f_L(s) / f_U(s))$ that a sample of the pool is of the labeled samples' kind.
 
     With $\pi$ from `share_in_distribution` and densities by Gaussian kernels, both of the bandwidth that Silverman's
@@ -59,6 +59,7 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     Args:
         scores: s, of the pool, low for what looks like the labeled samples.
         labeled_scores: of labeled samples, scored as those of the pool are.
+        judged: scores that the probability is asked of; those of the pool if None.
 
     Example:
         >>> labeled = torch.linspace(-1, 1, 201)
@@ -80,12 +81,13 @@ def chance_in_distribution(scores: Tensor, labeled_scores: Tensor) -> Tensor:
     chances = (share * ratio).clamp(max=1)
     middle = torch.quantile(labeled_scores, 0.5)
     chances = torch.where(grid < middle, torch.ones_like(chances), chances).cummin(0).values
-    place = ((scores - low) / (grid[1] - grid[0])).clamp(0, points - 1)
+    asked = scores if judged is None else judged
+    place = ((asked - low) / (grid[1] - grid[0])).clamp(0, points - 1)
     before = place.long().clamp(max=points - 2)
     found = torch.lerp(chances[before], chances[before + 1], place - before)
-    found = torch.where(scores < middle, torch.ones_like(found), found)
+    found = torch.where(asked < middle, torch.ones_like(found), found)
     # Right of the grid no labeled sample's kernel reaches.
-    return torch.where(scores > high, torch.zeros_like(found), found)
+    return torch.where(asked > high, torch.zeros_like(found), found)
 
 
 def _bandwidth(scores: Tensor) -> float:
@@ -109,7 +111,7 @@ def _density(scores: Tensor, grid: Tensor, width: float) -> Tensor:
     places = ((scores - grid[0]) / step).round().clamp(-reach - 1, len(grid) + reach) + reach
     inside = places[(places >= 0) & (places < len(grid) + 2 * reach)].long()
     counts = torch.bincount(inside, minlength=len(grid) + 2 * reach).to(grid.dtype)
-    offsets = torch.arange(-reach, reach + 1, device=grid.device) * step
-    kernel = torch.exp(-0.5 * (offsets / width).square()).to(grid.dtype)
+    offsets = torch.arange(-reach, reach + 1, dtype=grid.dtype, device=grid.device) * step
+    kernel = torch.exp(-0.5 * (offsets / width).square())
     smooth = torch.nn.functional.conv1d(counts[None, None], kernel[None, None])[0, 0]
     return smooth / (len(scores) * width * math.sqrt(2 * math.pi))
