@@ -90,6 +90,16 @@ def test_no_nan_from_nothing_to_everything(name, kind, dtype):
 
 
 @every_case
+def test_no_nan_in_gradients_from_little_to_everything(name, kind, dtype):
+    amounts = torch.tensor([1e-30, 1.0, 1e30], dtype=dtype)
+    e = torch.cartesian_prod(amounts, amounts, amounts).requires_grad_()
+    value = MEASURES[name](KINDS[kind](e))
+    if value.requires_grad:
+        value.sum().backward()
+        assert torch.isfinite(e.grad).all()
+
+
+@every_case
 def test_gradients_flow_and_are_finite(name, kind):
     e = evidence(4).requires_grad_()
     value = MEASURES[name](KINDS[kind](e))

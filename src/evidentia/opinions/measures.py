@@ -219,7 +219,9 @@ def differential_entropy(x: Opinion | Tensor) -> Tensor:
     if isinstance(x, HyperOpinion):
         spread = x.to(as_double(x.vacuity).dtype).grouped_dirichlet().entropy().to(x.dtype)
         return torch.where(x.vacuity > 0, spread, torch.full_like(spread, -math.inf))
-    alpha = _alpha(x) if isinstance(x, Opinion) else _dirichlet(x)
+    if isinstance(x, Opinion):
+        return dirichlet_entropy(_alpha_in_double(x)).to(x.dtype)
+    alpha = _dirichlet(x)
     return dirichlet_entropy(as_double(alpha)).to(alpha.dtype)
 
 
@@ -279,7 +281,7 @@ def _shannon(probability: Tensor) -> Tensor:
 def _mutual_information(opinion: Opinion) -> Tensor:
     # In float64, because h(alpha) is the small difference of larger numbers; over W / u rather than the sum of alpha,
     # because its slope at a dogmatic opinion (u = 0) is finite.
-    alpha = as_double(_alpha(opinion))
+    alpha = _alpha_in_double(opinion)
     gap = scaled_digamma_gap(alpha).sum(-1) - scaled_digamma_gap(alpha.sum(-1))
     return (gap * opinion.vacuity / opinion.prior_weight).clamp(min=0).to(opinion.dtype)
 
@@ -305,7 +307,9 @@ def _pairwise_balance(opinion: HyperOpinion, *, disjoint: bool) -> Tensor:
     return (b * quotient(weighted, others)).sum(-1)
 
 
-def _alpha(opinion: Opinion) -> Tensor:
+def _alpha_in_double(opinion: Opinion) -> Tensor:
+    # In float64 from the masses on, because the slope of b W / u overflows float32 for very small u.
+    opinion = opinion.to(as_double(opinion.vacuity).dtype)
     if isinstance(opinion, BinomialOpinion):
         return torch.stack([opinion.beta, opinion.alpha], -1)
     if isinstance(opinion, MultinomialOpinion):
