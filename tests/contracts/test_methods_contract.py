@@ -134,7 +134,7 @@ def test_wrong_targets_are_refused_in_a_sentence(name):
 
 @every_method
 def test_too_few_classes_and_unknown_options_are_refused_in_a_sentence(name):
-    with pytest.raises(EvidentiaError, match="num_classes must be at least 2, got 1"):
+    with pytest.raises(EvidentiaError, match="num_classes must be a whole number of at least 2, got 1"):
         build(name, classes=1)
     with pytest.raises(EvidentiaError, match=f"method '{name}' cannot be built with the options .*nonsense"):
         ev.EvidentialClassifier(nn.Linear(3, 8), CLASSES, method=name, nonsense=1, **options(name))

@@ -249,8 +249,9 @@ def test_a_softmax_has_no_opinion():
         ({"class_names": ["a", "b"]}, "class_names needs 3 names, got 2"),
         ({"class_names": ["a", "b", "a"]}, "class_names must differ from each other, got a, b, a"),
         ({"task": "binary"}, "a binary task has num_classes=2, got 3; use task='multilabel' for more"),
-        ({"num_classes": 1}, "num_classes must be at least 2, got 1"),
-        ({"num_classes": 0, "task": "multilabel"}, "num_classes must be at least 1, got 0"),
+        ({"num_classes": 1}, "num_classes must be a whole number of at least 2, got 1"),
+        ({"num_classes": 3.0}, "num_classes must be a whole number of at least 2, got 3.0"),
+        ({"num_classes": 0, "task": "multilabel"}, "num_classes must be a whole number of at least 1, got 0"),
         ({"activation": "magic"}, "there is no evidence activation named 'magic'"),
         ({"temperature": 2}, "method 'edl' cannot be built with the options {'temperature': 2}"),
         ({"kl_weight": torch.relu}, "method options must be numbers, names or lists of them"),
@@ -336,7 +337,8 @@ def test_wrong_inputs_are_refused_in_a_sentence():
         (lambda: net.fit(TensorDataset(x)), "must give pairs of input and label, got tuple"),
         (lambda: net.predict(Endless()), "the Dataset must have a length"),
         (lambda: net.fit(x / 0, y), "inputs must be finite, got"),
-        (lambda: net.fit({"a": 1}, y), "inputs must be a tensor, an array or a Dataset, got dict"),
+        (lambda: net.fit({"a": 1}, y), "inputs must be a tensor, an array or a Dataset, of numbers, got dict"),
+        (lambda: net.fit(x, np.array(["a", "b", "c"])[y]), "labels must be .* of numbers, got ndarray of <U1"),
         (lambda: net.fit(x, y, validation=x), "validation must be a pair of inputs and labels, .* got Tensor"),
         (lambda: net.fit(x, y, validation=(x, y[:5])), "the validation set needs as many labels as inputs"),
         (lambda: net.fit(x, y, validation=(x[:0], y[:0])), "the validation set is empty"),
@@ -349,6 +351,16 @@ def test_wrong_inputs_are_refused_in_a_sentence():
     ]:
         with pytest.raises(EvidentiaError, match=message):
             call()
+
+
+def test_arrays_in_the_other_order_of_bytes_are_taken_as_any():
+    x, y = samples("multiclass")
+    foreign = x.double().numpy().astype(">f8")
+    plain, swapped = model(), model()
+    swapped.load_state_dict(plain.state_dict())
+    plain.fit(x, y, epochs=1, progress=False)
+    swapped.fit(foreign, y.numpy().astype(">i4"), epochs=1, progress=False)
+    assert torch.equal(plain.predict(x).probs, swapped.predict(foreign).probs)
 
 
 def test_outputs_that_are_no_numbers_are_refused_in_a_sentence():
@@ -387,6 +399,13 @@ def test_the_head_follows_the_backbone(half, tmp_path):
     given.save(tmp_path / "m.safetensors")
     loaded = EvidentialClassifier.load(tmp_path / "m.safetensors", network().to(half))
     assert torch.equal(loaded.predict(x.to(half)).probs, given.predict(x.to(half)).probs)
+
+
+def test_the_number_of_classes_may_be_a_number_of_numpy(tmp_path):
+    made = EvidentialClassifier(network(), np.arange(3).max() + 1)
+    made.predict(torch.zeros(1, 2))
+    made.save(tmp_path / "m.safetensors")
+    assert EvidentialClassifier.load(tmp_path / "m.safetensors", network()).num_classes == 3
 
 
 def test_head_and_method_are_made_where_the_backbone_is():

@@ -154,7 +154,7 @@ def test_repr():
         ([0, 1], 3, "collection of class indices, got 0"),
         ([{0}, {0.5}], 3, "collection of class indices"),
         ([{0}, "a"], 3, "collection of class indices"),
-        ([{0}, {1}], 1, "num_classes must be at least 2"),
+        ([{0}, {1}], 1, "num_classes must be a whole number of at least 2"),
         ([{0}, {1}, {2}], 4, r"each of the 3 sets.*\(2,\)"),
     ],
 )

@@ -85,7 +85,7 @@ def test_arrays_of_any_order_of_bytes(kind):
 
 @pytest.mark.parametrize("value", ["text", None, object(), [[1.0], [1.0, 2.0]], {"a": 1}])
 def test_not_numbers(value):
-    with pytest.raises(EvidentiaError, match=f"^weight must be a tensor.*got {type(value).__name__}$"):
+    with pytest.raises(EvidentiaError, match=rf"^weight must be a tensor.*got {type(value).__name__}\b"):
         as_float_tensor(value, "weight")
 
 

@@ -60,7 +60,7 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
             tensor = torch.as_tensor(array if shared else array.copy())
         except (TypeError, ValueError, RuntimeError) as error:
             raise EvidentiaError(
-                f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
+                f"{name} must be a tensor, an array or a list of numbers, got {kind_of(value)}"
             ) from error
         # Python's numbers are exact to float64 and must not lose that on the way to a `like` of float64.
         if like is None and tensor.dtype == torch.float64 and not isinstance(value, np.ndarray | np.generic):
@@ -80,6 +80,19 @@ def in_native_order(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         True
     """
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def kind_of(value: Any) -> str:
+    """What was given where numbers are needed, in words.
+
+    Example:
+        >>> kind_of("3"), kind_of(np.array(["3"])), kind_of([[1], [2, 3]])
+        ('str', 'ndarray of <U1', 'list with something else in it, or with rows of unequal length')
+    """
+    name = type(value).__name__
+    if isinstance(value, list | tuple):
+        return f"{name} with something else in it, or with rows of unequal length"
+    return f"{name} of {value.dtype}" if isinstance(value, np.ndarray) else name
 
 
 def as_array(tensor: Tensor) -> npt.NDArray[Any]:

@@ -13,6 +13,7 @@ from evidentia._support.checks import (
     check_finite,
     check_same_length,
     in_native_order,
+    kind_of,
     mass_tolerance,
     validation_enabled,
 )
@@ -29,7 +30,7 @@ def as_values(value: TensorLike, name: str) -> Tensor:
             tensor = torch.from_numpy(in_native_order(np.array(value, order="C")))
         except (TypeError, ValueError, RuntimeError) as error:
             raise EvidentiaError(
-                f"{name} must be a tensor, an array or a list of numbers, got {type(value).__name__}"
+                f"{name} must be a tensor, an array or a list of numbers, got {kind_of(value)}"
             ) from error
     if tensor.is_complex():
         raise EvidentiaError(f"{name} must be real, got a tensor of {tensor.dtype}")

@@ -75,8 +75,8 @@ class EvidentialClassifier(nn.Module):
             raise EvidentiaError(f"the backbone must be a torch.nn.Module, got {type(backbone).__name__}")
         self._task = TASKS[task](num_classes)
         self.task: Task = task
-        self.num_classes = num_classes
-        self.class_names = None if class_names is None else class_names_for(num_classes, class_names)
+        self.num_classes = self._task.num_classes
+        self.class_names = None if class_names is None else class_names_for(self.num_classes, class_names)
         self.method_name = method
         self.method_options: dict[str, Any] = _plain(method_options)
         last = next(reversed([*backbone.parameters()]), torch.empty(0))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from evidentia._support.checks import TensorLike, check_finite
+from evidentia._support.checks import TensorLike, check_finite, in_native_order, kind_of
 from evidentia._support.errors import EvidentiaError
 
 Samples: TypeAlias = "Tensor | npt.NDArray[Any] | Dataset[Any]"
@@ -74,9 +74,11 @@ def as_tensor(values: Any, name: str, model: nn.Module) -> Tensor:
     if isinstance(values, Tensor):
         return values
     try:
-        tensor = torch.as_tensor(np.array(values, order="C"))
+        tensor = torch.as_tensor(in_native_order(np.array(values, order="C")))
     except (TypeError, ValueError) as error:
-        raise EvidentiaError(f"{name} must be a tensor, an array or a Dataset, got {type(values).__name__}") from error
+        raise EvidentiaError(
+            f"{name} must be a tensor, an array or a Dataset, of numbers, got {kind_of(values)}"
+        ) from error
     return tensor.to(dtype_of(model)) if tensor.dtype == torch.float64 else tensor
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion
 
 TASKS: Registry[Callable[[int], TaskShape]] = Registry("task")
@@ -23,8 +24,11 @@ TASKS: Registry[Callable[[int], TaskShape]] = Registry("task")
 class TaskShape(ABC):
     """How labels, outputs, probabilities and opinions of a task are laid out."""
 
+    # How many classes there must be.
+    least = 1
+
     def __init__(self, num_classes: int) -> None:
-        self.num_classes = num_classes
+        self.num_classes = whole_number(num_classes, "num_classes", self.least)
         self.variables = 1
         self.classes_per_variable = 2
 
@@ -55,9 +59,11 @@ class TaskShape(ABC):
 class Multiclass(TaskShape):
     """One of K classes."""
 
+    least = 2
+
     def __init__(self, num_classes: int) -> None:
         super().__init__(num_classes)
-        self.classes_per_variable = num_classes
+        self.classes_per_variable = self.num_classes
 
     def shape(self, outputs: Tensor) -> Tensor:
         """Outputs are shaped right already."""
@@ -86,7 +92,7 @@ class Binary(TaskShape):
 
     def __init__(self, num_classes: int) -> None:
         super().__init__(num_classes)
-        if num_classes != 2:
+        if self.num_classes != 2:
             raise EvidentiaError(f"a binary task has num_classes=2, got {num_classes}; use task='multilabel' for more")
 
     def shape(self, outputs: Tensor) -> Tensor:
@@ -110,9 +116,7 @@ class Multilabel(TaskShape):
 
     def __init__(self, num_classes: int) -> None:
         super().__init__(num_classes)
-        if num_classes < 1:
-            raise EvidentiaError(f"num_classes must be at least 1, got {num_classes}")
-        self.variables = num_classes
+        self.variables = self.num_classes
 
     def shape(self, outputs: Tensor) -> Tensor:
         """One row of outputs a label."""

@@ -18,6 +18,7 @@ from evidentia._support.checks import (
     validation_enabled,
 )
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
 from evidentia.opinions.grouped_dirichlet import GroupedDirichlet
 from evidentia.opinions.multinomial import MultinomialOpinion, _base_rate, _check_base_rate, _prior_weight
@@ -204,8 +205,7 @@ class HyperOpinion(Opinion):
 
 def class_sets(sets: Iterable[Iterable[int]], num_classes: int) -> tuple[ClassSet, ...]:
     """Check a list of class sets and bring it into canonical form: sorted tuples of class indices."""
-    if num_classes < 2:
-        raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
+    num_classes = whole_number(num_classes, "num_classes", 2)
     canonical: list[ClassSet] = []
     for given in sets:
         try:

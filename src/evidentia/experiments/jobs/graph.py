@@ -47,7 +47,12 @@ def graph_name(data: Any) -> str:
     """
     if not isinstance(data, str):
         raise EvidentiaError(f"a graph job needs data, the name of a graph such as 'cora' or 'synthetic', got {data!r}")
-    return data if data == _BUILT_IN else find_entry(data).name
+    if data == _BUILT_IN:
+        return data
+    try:
+        return find_entry(data).name
+    except EvidentiaError as error:
+        raise EvidentiaError(f"{error}; or {_BUILT_IN}, which is built in") from None
 
 
 # Splits are copies, so seeds can share a graph.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.losses import as_probabilities, check_indices, misleading_evidence
@@ -38,9 +39,7 @@ class Method(nn.Module, ABC):
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
-        if num_classes < 2:
-            raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
-        self.num_classes = num_classes
+        self.num_classes = whole_number(num_classes, "num_classes", 2)
 
     @property
     def num_outputs(self) -> int:
