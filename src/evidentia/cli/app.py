@@ -64,8 +64,8 @@ def main(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and the pictures.")] = Path("evidentia-demo"),
-    seeds: Annotated[int, typer.Option(min=2, help="How many splits to run.")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    seeds: Annotated[int, typer.Option(min=2, help="How many random splits of the digits to run.")] = 5,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
 ) -> None:
     """Train on bundled data, print the uncertainties, write pictures and a report. Nothing is downloaded."""
     from evidentia.cli.demo import run_demo

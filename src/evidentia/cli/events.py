@@ -25,17 +25,24 @@ _Data = Annotated[
     ),
 ]
 _Model = Annotated[Path, typer.Argument(help="A detector that `events train` wrote.")]
-_Clips = Annotated[int | None, typer.Option(min=1, help="How many clips; else as many as the data have, or DATA says.")]
+_Clips = Annotated[
+    int | None, typer.Option(min=1, help="How many clips. Default: all there are, or as many as DATA says.")
+]
 _Seed = Annotated[int, typer.Option(min=0, help="Seed of the clips that are mixed.")]
-_Rate = Annotated[float | None, typer.Option(min=0, help="Samples a second of a series without a column of times.")]
+_Rate = Annotated[float | None, typer.Option(min=0, help="Samples per second of a series without a column of times.")]
 _Time = Annotated[
-    str | None, typer.Option(help="The column of times, in seconds, of a series; else the one named time, if any.")
+    str | None,
+    typer.Option(help="The column of a series that holds times in seconds. Default: the one named time, if any."),
 ]
 _Needed = Annotated[
-    int | None, typer.Option(min=1, help="How many of the latest segments (--of) must be called for an alarm.")
+    int | None, typer.Option(min=1, help="How many of the latest --of segments must be called for an alarm.")
 ]
-_Of = Annotated[int | None, typer.Option(min=1, help="Of how many of the latest segments --needed must be called.")]
-_Refractory = Annotated[float | None, typer.Option(min=0, help="Seconds without another alarm of its class.")]
+_Of = Annotated[
+    int | None, typer.Option(min=1, help="Of how many of the latest segments --needed must be called for an alarm.")
+]
+_Refractory = Annotated[
+    float | None, typer.Option(min=0, help="Seconds after an alarm without another of the same class.")
+]
 _MaxDelay = Annotated[
     float | None, typer.Option(min=0, help="Alarms later than this after the onset, in seconds, count as false.")
 ]
@@ -43,7 +50,7 @@ _EarlyCollar = Annotated[
     float, typer.Option(min=0, help="Alarms up to this long before the onset, in seconds, count as hits.")
 ]
 _Background = Annotated[
-    Path | None, typer.Option(help="Folder of sounds that clips from a folder of sounds are mixed over; else noise.")
+    Path | None, typer.Option(help="Folder of background sounds to mix the sounds of a folder over. Default: noise.")
 ]
 _DataRoot = Annotated[Path | None, typer.Option(help="Folder that ESC-50, AVA, or the sounds of a tsv file, are in.")]
 
@@ -58,23 +65,27 @@ def train(
     data: _Data,
     out: Annotated[Path, typer.Option(help="File to write the detector to.")],
     network: Annotated[
-        str | None, typer.Option(help="crnn, conformer, dual-dnn, temporal …; else crnn, and temporal for a series.")
+        str | None, typer.Option(help="crnn, conformer, dual-dnn, temporal … Default: crnn, or temporal for a series.")
     ] = None,
     size: Annotated[Literal["small", "dcase"], typer.Option(help="60k parameters, or 0.8M.")] = "small",
     head: Annotated[str, typer.Option(help="How segments are fused: wbc, bc, phase1, umss …")] = "wbc",
     preset: Annotated[
         Literal["early", "none"], typer.Option(help="early: augmentation, more weight on onsets.")
     ] = "early",
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the clips; else 25.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the clips. Default: 25.")] = None,
     clips: _Clips = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of training, and of clips that are mixed.")] = 0,
     false_alarms: Annotated[
-        float | None, typer.Option(min=0, help="Calibrate to so many false alarms a minute; 2 if there is no target.")
+        float | None,
+        typer.Option(
+            min=0, help="Calibrate to this many false alarms per minute. Default: 2, if no other target is given."
+        ),
     ] = None,
     delay: Annotated[
-        float | None, typer.Option(min=0, help="Calibrate to a mean delay in seconds, or to both.")
+        float | None,
+        typer.Option(min=0, help="Calibrate to this mean delay in seconds; may be combined with --false-alarms."),
     ] = None,
-    macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to a macro F1 instead.")] = None,
+    macro_f1: Annotated[float | None, typer.Option(min=0, max=1, help="Calibrate to this macro F1 instead.")] = None,
     max_delay: _MaxDelay = None,
     early_collar: _EarlyCollar = 0.0,
     needed: _Needed = None,
@@ -82,24 +93,31 @@ def train(
     refractory: _Refractory = None,
     sound: Annotated[
         bool | None,
-        typer.Option(help="Whether clips are sound or a sensor's numbers; else CSV files are numbers, others sound."),
+        typer.Option(
+            help="Whether clips are sound or numbers of a sensor. Default: CSV files are numbers, others sound."
+        ),
     ] = None,
     start: Annotated[
-        Path | None, typer.Option(help="A trained detector to start from; its classes may be others.")
+        Path | None, typer.Option(help="A trained detector to start from; its classes may differ.")
     ] = None,
     validation: Annotated[
         str | None,
-        typer.Option(help="Clips to calibrate on, given as DATA is; else a part of DATA that is not trained on."),
+        typer.Option(
+            help="Clips to calibrate on, given like DATA. Default: a part of DATA that is then not trained on."
+        ),
     ] = None,
     background: _Background = None,
     data_root: _DataRoot = None,
     rate: _Rate = None,
     time: _Time = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="File from which a run that was killed goes on.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File in which to keep progress; the same command continues from it after a kill."),
+    ] = None,
 ) -> None:
-    """Train a detector, calibrate it on clips held out, and write it to a file.
+    """Train a detector, calibrate it on held-out clips, and write it to a file.
 
-    Thresholds are calibrated for alarms by --needed, --of and --refractory, which the detector then has.
+    Thresholds are calibrated for --needed, --of and --refractory, which are kept with the detector.
     """
     from evidentia.cli.events_fit import run_train
 
@@ -150,12 +168,12 @@ def evaluate(
     data_root: _DataRoot = None,
     rate: _Rate = None,
     time: _Time = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all results to this JSON file.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the first clip to this file: .png or .svg.")] = None,
 ) -> None:
     """Score a detector on test clips: F1, delay and false alarms, together and of each class, and inference time.
 
-    Scores are of the alarms that `detect` gives; --needed, --of and --refractory are the detector's if not given.
+    Scores are of the alarms that `detect` gives; --needed, --of and --refractory default to the detector's.
     """
     from evidentia.cli.events_fit import run_evaluate
 
@@ -188,18 +206,18 @@ def detect(
     rate: Annotated[
         float | None,
         typer.Option(
-            help="Samples a second on stdin, or of a CSV file whatever its times; must be the detector's. Sound files "
-            "are resampled."
+            help="Samples per second on stdin, or of a CSV file whatever its times; must match the detector. Sound "
+            "files are resampled."
         ),
     ] = None,
     time: _Time = None,
     output: Annotated[Literal["text", "json"], typer.Option("--format", help="Lines of text, or of JSON.")] = "text",
     engine: Annotated[Literal["torch", "onnx"], typer.Option(help="What runs the network.")] = "torch",
-    chunk: Annotated[float, typer.Option(help="Seconds that are taken at a time, at most.")] = 0.064,
+    chunk: Annotated[float, typer.Option(help="Process at most this many seconds at a time.")] = 0.064,
     state: Annotated[
-        Path | None, typer.Option(help="Go on from this file if it is there, and keep it written.")
+        Path | None, typer.Option(help="Keep the stream's state in this file, and continue from it if it exists.")
     ] = None,
-    label: Annotated[list[str] | None, typer.Option(help="Call this class only; may be given several times.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Call only this class; may be given several times.")] = None,
     warnings: Annotated[bool, typer.Option(help="Also warn when something is beginning.")] = True,
     needed: _Needed = None,
     of: _Of = None,
@@ -207,7 +225,7 @@ def detect(
 ) -> None:
     """Print alarms and warnings as they happen in a file, or in samples that come in on stdin.
 
-    --needed, --of and --refractory are the detector's if not given.
+    --needed, --of and --refractory default to the detector's.
     """
     from evidentia.cli.events_listen import run_detect
 

@@ -10,47 +10,84 @@ import typer
 
 def graph(
     data: Annotated[
-        str, typer.Argument(help="A graph: cora, citeseer, pubmed, photo, computers, physics, synthetic …")
+        str,
+        typer.Argument(
+            help="synthetic (built in, no download), cora, citeseer, pubmed, photo, computers, physics, cs, cora-full, "
+            "cora-ml, citeseer-full, dblp or pubmed-full."
+        ),
     ],
-    method: Annotated[str, typer.Option(help="A method of chapter 2.")] = "s-bgcn-t-k",
-    task: Annotated[Literal["misclassification", "ood"], typer.Option(help="What to find.")] = "misclassification",
-    protocol: Annotated[Literal["clean", "public", "author"], typer.Option(help="Which nodes to test on.")] = "clean",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="gcn, drop-gcn, dropedge, edl-gcn, dpn-gcn, s-gcn, s-bgcn, s-bgcn-t, s-bgcn-t-k, s-bgcn-t-kw, gpn or "
+            "gnnsafe-energy."
+        ),
+    ] = "s-bgcn-t-k",
+    task: Annotated[
+        Literal["misclassification", "ood"],
+        typer.Option(help="Find nodes that are classified wrong, or nodes of classes that had no label."),
+    ] = "misclassification",
+    protocol: Annotated[
+        Literal["clean", "public", "author"],
+        typer.Option(
+            help="What to test on: all labelled nodes outside training and validation, the graph's public test nodes, "
+            "or as the published code does."
+        ),
+    ] = "clean",
     ood_classes: Annotated[
-        str | None, typer.Option(help="For ood: last, random by seed, or numbers such as 3,4; else last.")
+        str | None,
+        typer.Option(
+            help="For --task ood, the classes without labels: last (default), random (by seed), or numbers such as 3,4."
+        ),
     ] = None,
     per_class: Annotated[
-        int | None, typer.Option(min=1, help="Draw so many training nodes a class; else the graph's own, or 20.")
+        int | None,
+        typer.Option(min=1, help="Draw this many training nodes per class. Default: the graph's own, or 20."),
     ] = None,
     validation: Annotated[
-        int | None, typer.Option(min=1, help="Draw so many validation nodes; else the graph's own, or 500.")
+        int | None, typer.Option(min=1, help="Draw this many validation nodes. Default: the graph's own, or 500.")
     ] = None,
     backbone: Annotated[
-        str | None, typer.Option(help="gcn, mean-gcn, gat, graphsage, appnp; else the method's.")
+        str | None, typer.Option(help="gcn, mean-gcn, gat, graphsage or appnp. Default: the method's.")
     ] = None,
     hidden: Annotated[int | None, typer.Option(min=1, help="Width of the hidden layer.")] = None,
     dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout rate.")] = None,
     propagation: Annotated[
         Literal["none", "strength", "evidence", "gated"] | None,
-        typer.Option(help="Spread evidence along edges; else the method's own way."),
+        typer.Option(help="How to spread evidence along edges. Default: the method's own way."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="The most epochs to train; else the task's.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Train for at most this many epochs. Default: the task's.")
+    ] = None,
     prior_weight: Annotated[
-        float | None, typer.Option(min=0, help="How strongly the prior draws; else the task's.")
+        float | None, typer.Option(min=0, help="The weight of the kernel prior in the loss. Default: the task's.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Training nodes a step; else all, but in very large graphs.")
+        int | None, typer.Option(min=1, help="Training nodes per step. Default: all, except in very large graphs.")
     ] = None,
-    passes: Annotated[int | None, typer.Option(min=1, help="Passes that a prediction averages; else 100.")] = None,
+    passes: Annotated[
+        int | None, typer.Option(min=1, help="How many passes with dropout to average per prediction. Default: 100.")
+    ] = None,
     members: Annotated[int, typer.Option(min=1, help="How many networks to average.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 10,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder to keep trained teachers in.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw the first seed's nodes and uncertainties.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Folder from which runs that were killed go on.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the data sets. Default: a cache folder, into which they are downloaded."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder in which to keep trained teacher networks for later runs.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw the nodes and uncertainties of the first seed to this .png or .svg file.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which to keep progress; the same command continues from it after a kill."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all results to this JSON file.")] = None,
 ) -> None:
-    """Classify the nodes of a graph, and score the uncertainties at finding mistakes or unknown classes."""
+    """Classify the nodes of a graph, and score how well uncertainties find mistakes or unknown classes."""
     from evidentia.cli.graph import named_classes, run_graph
 
     settings = {

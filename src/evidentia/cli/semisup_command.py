@@ -12,46 +12,75 @@ def semisup(
     data: Annotated[
         str, typer.Argument(help="two-moons, digits (both built in), mnist, cifar10, cifar100, svhn or svhn-extra.")
     ],
-    objective: Annotated[str, typer.Option(help="What unlabeled samples cost: fixmatch, vat …")] = "fixmatch",
-    robust: Annotated[str, typer.Option(help="How they are weighed: uncertainty, meta, ift …")] = "uncertainty",
-    ood: Annotated[str | None, typer.Option(help="Kind of OOD, mixed or none; else the data set's first.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Share of OOD in the pool, from 0 to below 1; else 0.5.")] = None,
+    objective: Annotated[
+        str,
+        typer.Option(
+            help="The loss on unlabeled samples: fixmatch, mixmatch, uda, vat, pi-model, mean-teacher, pseudo-label or "
+            "entropy."
+        ),
+    ] = "fixmatch",
+    robust: Annotated[
+        str,
+        typer.Option(
+            help="How unlabeled samples are weighted: uncertainty, meta, ift, l2rw, mwn, ds3l or uasd; or a control: "
+            "none, supervised or oracle."
+        ),
+    ] = "uncertainty",
+    ood: Annotated[
+        str | None,
+        typer.Option(
+            help="What the pool's samples of no class are; mixed for all kinds, none for a clean pool. Default: the "
+            "data set's first kind."
+        ),
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="Their share of the pool, at least 0 and less than 1. Default: 0.5.")
+    ] = None,
     norm: Annotated[
         Literal["none", "batch", "frozen", "weighted"] | None,
-        typer.Option(help="Batch norm; else what goes with the method."),
+        typer.Option(help="Kind of batch norm. Default: the one that goes with the method."),
     ] = None,
     passes: Annotated[
-        Literal["concat", "separate"] | None, typer.Option(help="Both batches together, or one after the other.")
+        Literal["concat", "separate"] | None,
+        typer.Option(help="Run labeled and unlabeled batch through the network together, or one after the other."),
     ] = None,
-    preset: Annotated[Literal["quick", "thesis", "author"], typer.Option(help="Updates, batches and rates.")] = "quick",
-    updates: Annotated[int | None, typer.Option(min=1, help="Updates, in place of the preset's.")] = None,
-    uncertainty: Annotated[str | None, typer.Option(help="Of the robust method: pu, kernel, evidential …")] = None,
+    preset: Annotated[
+        Literal["quick", "thesis", "author"], typer.Option(help="Number of updates, batch sizes and learning rates.")
+    ] = "quick",
+    updates: Annotated[int | None, typer.Option(min=1, help="Number of updates, in place of the preset's.")] = None,
+    uncertainty: Annotated[str | None, typer.Option(help="For --robust uncertainty: pu, kernel, evidential …")] = None,
     scope: Annotated[
-        Literal["last", "full"] | None, typer.Option(help="Of the robust method: the last layer, or all.")
+        Literal["last", "full"] | None,
+        typer.Option(help="For robust methods by gradient (meta, ift …): the last layer, or the full network."),
     ] = None,
     apply: Annotated[
         Literal["loss", "sample", "keep"] | None,
-        typer.Option(help="Of the robust method: weigh losses, or draw by weights, or from those kept."),
+        typer.Option(help="How weights are used: multiply losses, draw samples by weight, or draw from those kept."),
     ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting: clusters=50 of the robust method, objective.epsilon=0.5, "
-            "training.learning_rate=0.001, data.labels_per_class=5 …",
+            help="Any other setting, such as clusters=50 (of the robust method), objective.epsilon=0.5, "
+            "training.learning_rate=0.001 or data.labels_per_class=5. May be given several times.",
         ),
     ] = None,
-    validation: Annotated[int, typer.Option(min=0, help="Clean labels to learn weights by, beyond the others.")] = 0,
+    validation: Annotated[int, typer.Option(min=0, help="How many more clean labels to learn weights from.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    controls: Annotated[bool, typer.Option(help="Run the controls after the method.")] = True,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    controls: Annotated[bool, typer.Option(help="After the method, run the controls to compare it with.")] = True,
     data_root: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw what became of the first seed's pool.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Folder from which runs that were killed go on.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures to this file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw what was kept of the first seed's pool to this .png or .svg file.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder in which to keep progress; the same command continues from it after a kill."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all results to this JSON file.")] = None,
 ) -> None:
-    """Train on few labels and a pool with samples of no class, beside the controls."""
+    """Train on few labels and an unlabeled pool with samples of no class, and compare with controls."""
     from evidentia.cli.semisup import given_settings, run_semisup
 
     given = given_settings(setting or [])
