@@ -17,7 +17,7 @@ def study(
     ] = None,
     preset: Annotated[
         Literal["quick", "full"],
-        typer.Option(help="A few cells with few seeds and short trainings, or the whole table."),
+        typer.Option(help="A smaller version with fewer cells, seeds or updates, or the whole table."),
     ] = "quick",
     engine: Annotated[
         Literal["local", "pool", "ray"],
