@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def test_every_public_name_is_in_the_documentation(room: str) -> None:
     page = (ROOT / "docs" / "api" / f"{room}.md").read_text()
     loaded = importlib.import_module(f"evidentia.{room}")
     assert [name for name in loaded.__all__ if not re.search(rf"\b{name}\b", page)] == []
+
+
+# Some functions of semisup and events have none yet.
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in ("semisup", "events")])
+def test_every_public_function_has_an_example(room: str) -> None:
+    loaded = importlib.import_module(f"evidentia.{room}")
+    functions = {name: getattr(loaded, name) for name in loaded.__all__ if inspect.isfunction(getattr(loaded, name))}
+    assert [name for name, function in functions.items() if ">>>" not in (function.__doc__ or "")] == []
 
 
 def test_citation_and_changelog_have_the_version() -> None:

@@ -87,6 +87,12 @@ def plan_study(
 
     Raises:
         EvidentiaError: if a cell has options that its job does not know, or there is no cell with such labels.
+
+    Example:
+        >>> from evidentia.experiments import find_study
+        >>> plan = plan_study(find_study("semisup-moons-p"), "full", seeds=2, only={"ood": ["faraway"]})
+        >>> [dict(cell.labels) for cell in plan.cells], len(plan.jobs)
+        ([{'ood': 'faraway', 'P': '1'}, {'ood': 'faraway', 'P': '5'}, {'ood': 'faraway', 'P': '10'}], 6)
     """
     number = study.preset(preset).seeds if seeds is None else seeds
     if number < 1:

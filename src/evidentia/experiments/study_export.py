@@ -100,6 +100,16 @@ def export_table(table: StudyTable, path: str | Path) -> None:
     Args:
         table: of a study.
         path: ending in `.md`, `.csv`, `.tex` or `.json`.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.experiments import StudyStore, find_study, plan_study, read_results, study_table
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with StudyStore(f"{folder}/results.sqlite") as store:
+        ...         table = study_table(plan_study(find_study("semisup-moons-p")), store)
+        ...     export_table(table, f"{folder}/table.json")
+        ...     read_results(f"{folder}/table.json").study
+        'semisup-moons-p'
     """
     check_export(path)
     write_text(path, EXPORTS[Path(path).suffix](table))

@@ -101,6 +101,15 @@ def study_table(plan: Plan, store: StudyStore) -> StudyTable:
     Args:
         plan: what was run.
         store: where the results are.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.experiments import find_study, plan_study
+        >>> plan = plan_study(find_study("semisup-moons-p"), seeds=1)
+        >>> with tempfile.TemporaryDirectory() as folder, StudyStore(f"{folder}/results.sqlite") as store:
+        ...     table = study_table(plan, store)
+        >>> table.jobs, table.missing  # nothing was run yet
+        (6, 6)
     """
     study, results = plan.study, store.results(plan.jobs)
     found = [(cell, _by_seed(plan, results, cell)) for cell in plan.cells]

@@ -40,6 +40,12 @@ def propagate_evidence(logits: Tensor, walk: SparseMatrix, teleport: float = 0.1
     """Spread the log evidence of every class by itself; labels may change.
 
     Arguments are as for `propagate_strength`.
+
+    Example:
+        >>> walk = random_walk(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> propagate_evidence(torch.tensor([[4.0, 0.0], [0.0, 1.0]]), walk, steps=1)
+        tensor([[0.4000, 0.9000],
+                [3.6000, 0.1000]])
     """
     return personalised_pagerank(logits, walk, teleport, steps)
 
@@ -54,6 +60,11 @@ def propagate_energy(logits: Tensor, walk: SparseMatrix, keep: float = 0.5, step
         walk: the random walk of the graph, as `random_walk` gives it.
         keep: how much of its own a node keeps in each step.
         steps: how many steps.
+
+    Example:
+        >>> walk = random_walk(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> propagate_energy(torch.tensor([[4.0, 0.0], [0.0, 1.0]]), walk, steps=1)
+        tensor([-2.6657, -2.6657])
     """
     energy = -torch.logsumexp(logits, -1, keepdim=True)
     for _ in range(steps):

@@ -123,6 +123,12 @@ def author_draws(data: Data, seed: int = 0, *, draws: int = 10, size: int = 1000
 
     Returns:
         Node numbers, shape `(draws, size)`.
+
+    Example:
+        >>> from evidentia.graphs import citation_graph
+        >>> split = misclassification_split(citation_graph(nodes=300), validation=50)
+        >>> author_draws(split, draws=2, size=100).shape
+        torch.Size([2, 100])
     """
     y = check_labels(data)
     allowed = ~check_mask(data, "train_mask", len(y)) & (y >= 0)

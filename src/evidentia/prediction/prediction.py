@@ -282,7 +282,12 @@ def _measure(probs: Tensor, opinion: Opinion | None, task: Task) -> dict[str, Te
 
 
 def class_names_for(num_classes: int, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """A name for each class: those given, or their numbers."""
+    """A name for each class: those given, or their numbers.
+
+    Example:
+        >>> class_names_for(2), class_names_for(2, ["cat", "dog"])
+        (('0', '1'), ('cat', 'dog'))
+    """
     if names is None:
         return tuple(str(k) for k in range(num_classes))
     given = tuple(str(name) for name in names)

@@ -109,6 +109,15 @@ def graph_pictures(model: GraphClassifier, data: Data, folder: str | Path, seed:
 
     Returns:
         The paths of the pictures.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.graphs import GraphClassifier, citation_graph
+        >>> data = citation_graph(nodes=200)
+        >>> model = GraphClassifier("s-gcn", epochs=5, progress=False).fit(data)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in graph_pictures(model, data, folder)]
+        ['embedding.png', 'uncertainties.png', 'curves.png']
     """
     return _save(view_graph(model, data, seed), lambda name: Path(folder) / f"{name}.png")
 
@@ -124,6 +133,15 @@ def graph_picture(model: GraphClassifier, data: Data, path: str | Path, seed: in
 
     Returns:
         The paths of the pictures.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.graphs import GraphClassifier, citation_graph
+        >>> data = citation_graph(nodes=200)
+        >>> model = GraphClassifier("s-gcn", epochs=5, progress=False).fit(data)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in graph_picture(model, data, f"{folder}/run.png")]
+        ['run.png', 'run-uncertainties.png', 'run-curves.png']
     """
     path = Path(path)
     return _save(

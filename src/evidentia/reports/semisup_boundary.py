@@ -101,6 +101,15 @@ def decision_boundaries(
 
     Raises:
         EvidentiaError: if samples are not of two numbers, or a function gives something other than probabilities.
+
+    Example:
+        >>> import torch
+        >>> from evidentia.semisup import two_moons
+        >>> def above(points):
+        ...     return torch.stack([points[:, 1] > 0.25, points[:, 1] <= 0.25], -1).float()
+        >>> figure = decision_boundaries({"above or below": above}, two_moons("faraway", 0.5), resolution=20)
+        >>> figure.axes[0].get_title()
+        'above or below: 84.4% right on the test'
     """
     require_matplotlib()
     if data.sample_shape != (2,):

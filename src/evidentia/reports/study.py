@@ -34,6 +34,14 @@ def study_report(
 
     Raises:
         EvidentiaError: if there is no table.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.experiments import StudyStore, find_study, plan_study, study_table
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with StudyStore(f"{folder}/results.sqlite") as store:
+        ...         table = study_table(plan_study(find_study("semisup-moons-p")), store)
+        ...     study_report([table]).save(f"{folder}/report.html")
     """
     if not tables:
         raise EvidentiaError("a report needs the table of at least one study")

@@ -85,6 +85,11 @@ def study_pictures(plan: Plan, data_root: str | Path | None = None, *, progress:
 
     Returns:
         What was drawn; None if the study shows no networks.
+
+    Example:
+        >>> from evidentia.experiments import find_study, plan_study
+        >>> study_pictures(plan_study(find_study("semisup-moons-p"))) is None
+        True
     """
     cells = plan.study.shown(plan.preset)
     if not cells:
