@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -95,6 +96,16 @@ def test_features_below_zero_are_taken_as_they_are(tmp_path: Path) -> None:
         classifier("gcn", normalise=True).fit(graph)
     plain = classifier("gcn", epochs=5, normalise=False).fit(positive).predict()
     assert not torch.equal(plain.probs, classifier("gcn", epochs=5).fit(positive).predict().probs)
+
+
+def test_settings_may_be_numbers_of_numpy(data: Any, tmp_path: Path) -> None:
+    counts = {"hidden": np.int64(8), "passes": np.int64(3), "members": np.int64(1), "epochs": np.int64(2)}
+    shares = {"dropout": np.float32(0.5), "sigma": np.float64(1.0), "learning_rate": np.float32(0.01)}
+    model = classifier(**counts, **shares, checkpoint=tmp_path / "run.safetensors").fit(data)
+    model.save(tmp_path / "model.safetensors")
+    assert torch.equal(
+        GraphClassifier.load(tmp_path / "model.safetensors").predict(data).probs, model.predict(data).probs
+    )
 
 
 def test_what_a_graph_lacks_is_told(data: Any) -> None:

@@ -14,7 +14,7 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia._support.files import check_writable
 from evidentia._support.learnt import LearntAttributes
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.graphs import classifier_file
 from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
 from evidentia.graphs.fitting import Fitting, Role
@@ -100,19 +100,21 @@ class GraphClassifier(LearntAttributes):
                 f"method {method!r} has no logarithms of evidence to propagate; use propagation='none', or a method "
                 "whose evidence is an exponential"
             )
-        for name, count in (("hidden", hidden), ("passes", passes), ("members", members)):
-            if count is not None:
-                whole_number(count, name, 1)
-        if dropout is not None and not 0 <= dropout < 1:
-            raise EvidentiaError(f"dropout must lie in [0, 1), got {dropout}")
         self.backbone = self.method.backbone if backbone is None else backbone
         if isinstance(self.backbone, str):
             BACKBONES[self.backbone]
         elif not isinstance(self.backbone, nn.Module):
             raise EvidentiaError(f"backbone must be a name or a module, made and not its class, got {backbone!r}")
-        self.options = {name: value for name, value in (("hidden", hidden), ("dropout", dropout)) if value is not None}
+        # Numbers as Python has them, for files hold no others.
+        self.options: dict[str, float] = {}
+        if hidden is not None:
+            self.options["hidden"] = whole_number(hidden, "hidden", 1)
+        if dropout is not None:
+            self.options["dropout"] = real_number(dropout, "dropout", 0, 1, open_high=True)
         self.normalise = normalise
-        self.sigma, self.passes, self.members, self.propagation = sigma, passes, members, propagation
+        self.sigma = real_number(sigma, "sigma", 0, open_low=True)
+        self.passes, self.members = whole_number(passes, "passes", 1), whole_number(members, "members", 1)
+        self.propagation = propagation
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
