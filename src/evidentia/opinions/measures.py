@@ -23,7 +23,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia.opinions._opinion import Opinion
+from evidentia.opinions._opinion import Opinion, evidence_of
 from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.fast_dissonance import dissonance_of_belief
 from evidentia.opinions.hyper import HyperOpinion
@@ -308,15 +308,16 @@ def _pairwise_balance(opinion: HyperOpinion, *, disjoint: bool) -> Tensor:
 
 
 def _alpha_in_double(opinion: Opinion) -> Tensor:
-    # In float64 from the masses on, because the slope of b W / u overflows float32 for very small u.
-    opinion = opinion.to(as_double(opinion.vacuity).dtype)
+    """The Dirichlet parameters e + a W, with the evidence in float64: in float32 its slope overflows for tiny u."""
     if isinstance(opinion, BinomialOpinion):
-        return torch.stack([opinion.beta, opinion.alpha], -1)
-    if isinstance(opinion, MultinomialOpinion):
-        return opinion.alpha
-    raise EvidentiaError(
-        f"a {type(opinion).__name__} has no Dirichlet parameters; project it with to_multinomial() first"
-    )
+        opinion = opinion.to_multinomial()
+    if not isinstance(opinion, MultinomialOpinion):
+        raise EvidentiaError(
+            f"a {type(opinion).__name__} has no Dirichlet parameters; project it with to_multinomial() first"
+        )
+    vacuity = as_double(opinion.vacuity).unsqueeze(-1)
+    evidence = evidence_of(as_double(opinion.belief), vacuity, opinion.prior_weight)
+    return evidence + opinion.base_rate * opinion.prior_weight
 
 
 def _belief(x: Opinion | Tensor) -> Tensor:
