@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def keep_freed_memory() -> None:
 
 
 def peak_memory_bytes() -> int:
-    """The most memory that this process has had, since it began or since `reset_peak_memory`.
+    """The most memory that this process has had, since it began or since `reset_peak_memory`; 0 if nothing tells it.
 
     Example:
         >>> peak_memory_bytes() > 1_000_000
@@ -34,6 +33,10 @@ def peak_memory_bytes() -> int:
         status = Path("/proc/self/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
     except (OSError, StopIteration):
+        try:
+            import resource
+        except ImportError:  # Windows
+            return 0
         # Linux counts kilobytes, macOS bytes.
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

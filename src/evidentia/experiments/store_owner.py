@@ -7,7 +7,6 @@ that comes about, so that another on the same machine need not wait for the leas
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import platform
 import threading
@@ -15,6 +14,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from evidentia._support.locks import lock_file
 
 
 class Owner:
@@ -36,7 +37,7 @@ class Owner:
         """Take the lock, before the first job is claimed."""
         if self._handle is None:
             self._handle = os.open(_lock_file(self._store, self.name), os.O_CREAT | os.O_RDWR, 0o644)
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
+            lock_file(self._handle)
 
     def let_go(self) -> None:
         """Give the lock back and remove its file."""
@@ -57,12 +58,10 @@ class Owner:
         except OSError:
             return False
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        else:
-            file.unlink(missing_ok=True)
-            return True
+            gone = lock_file(handle, wait=False)
+            if gone:
+                file.unlink(missing_ok=True)
+            return gone
         finally:
             os.close(handle)
 

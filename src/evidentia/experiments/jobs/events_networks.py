@@ -7,7 +7,6 @@ that is killed goes on from its last epoch.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from evidentia._support.download import cache_folder
 from evidentia._support.files import load_tensors, save_tensors
+from evidentia._support.locks import lock_file
 from evidentia.evaluation import EventTruth
 from evidentia.events import Clip, EventDetector, beta_from_probability, make_network
 from evidentia.events.data.by_name import data_version, load_clips
@@ -181,7 +181,7 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_file(handle)
         yield
     finally:
         os.close(handle)
