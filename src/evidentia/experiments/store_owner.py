@@ -42,8 +42,9 @@ class Owner:
     def let_go(self) -> None:
         """Give the lock back and remove its file."""
         if self._handle is not None:
-            _lock_file(self._store, self.name).unlink(missing_ok=True)
+            # In this order, because Windows removes no file that is open.
             os.close(self._handle)
+            _lock_file(self._store, self.name).unlink(missing_ok=True)
             self._handle = None
 
     def is_gone(self, other: str) -> bool:
