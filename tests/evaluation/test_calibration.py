@@ -139,10 +139,11 @@ def test_bad_input_is_refused_in_a_sentence(function, probs, labels, message):
         function(probs, labels)
 
 
+@pytest.mark.parametrize("bins", [0, 2.5, "many"])
 @pytest.mark.parametrize("function", [reliability, ece])
-def test_no_bins_are_refused(function):
-    with pytest.raises(EvidentiaError, match="bins must be at least 1, got 0"):
-        function([0.5], [1], bins=0)
+def test_no_bins_or_parts_of_them_are_refused(function, bins):
+    with pytest.raises(EvidentiaError, match=f"bins must be a whole number of at least 1, got {bins!r}"):
+        function([0.5], [1], bins=bins)
 
 
 def test_numpy_integers_as_certain_probabilities():

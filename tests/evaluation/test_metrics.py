@@ -132,7 +132,7 @@ def test_bad_batches_are_refused_when_they_come():
         AURC().update([0.5], [float("inf")])
     with pytest.raises(EvidentiaError, match="must add up to 1"):
         Brier().update([[0.5, 0.1]], [1])
-    with pytest.raises(EvidentiaError, match="bins must be at least 1, got 0"):
+    with pytest.raises(EvidentiaError, match="bins must be a whole number of at least 1, got 0"):
         ECE(bins=0)
 
 

@@ -189,7 +189,7 @@ def test_bad_features_are_refused_in_a_sentence(kind):
 
 
 def test_bad_settings_are_refused_in_a_sentence():
-    with pytest.raises(EvidentiaError, match="k must be at least 1, got 0"):
+    with pytest.raises(EvidentiaError, match="k must be a whole number of at least 1, got 0"):
         KNNScore(k=0)
     with pytest.raises(EvidentiaError, match=r"50-th nearest of 3 training features .* or a smaller k"):
         KNNScore(k=50).fit(torch.eye(3))

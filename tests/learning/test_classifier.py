@@ -347,7 +347,7 @@ def test_wrong_inputs_are_refused_in_a_sentence():
         (lambda: net.predict(TensorDataset(x[:0])), "there are no samples to predict"),
         (lambda: net.predict(torch.tensor(1.0)), "there are no samples to predict"),
         (lambda: net.predict(np.full((2, 2), np.inf)), "inputs must be finite, got infinite"),
-        (lambda: net.predict(x, batch_size=0), "batch_size must be at least 1, got 0"),
+        (lambda: net.predict(x, batch_size=0), "batch_size must be a whole number of at least 1, got 0"),
     ]:
         with pytest.raises(EvidentiaError, match=message):
             call()

@@ -137,7 +137,7 @@ def test_its_state_can_be_moved_and_loaded():
 def test_bad_input_is_refused_in_a_sentence():
     with pytest.raises(EvidentiaError, match=r"shrinkage must lie in \(0, 1\], got 0"):
         GaussianDensity(shrinkage=0)
-    with pytest.raises(EvidentiaError, match="folds must be at least 2, got 1"):
+    with pytest.raises(EvidentiaError, match="folds must be a whole number of at least 2, got 1"):
         GaussianDensity(folds=1)
     with pytest.raises(EvidentiaError, match=r"at least 2 samples, got \(1, 3\)"):
         GaussianDensity().fit(torch.zeros(1, 3))

@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
         Ensemble([model(), model(class_names="abc")])
     with pytest.raises(EvidentiaError, match="hyper-evidential networks has no single opinion"):
         Ensemble([model(method="hyper", sets=[[0, 1]])]).predict(X)
-    with pytest.raises(EvidentiaError, match="samples must be at least 1, got 0"):
+    with pytest.raises(EvidentiaError, match="samples must be a whole number of at least 1, got 0"):
         MCDropout(model(), samples=0)
     with pytest.raises(EvidentiaError, match="needs a network with dropout layers, and this one has none"):
         MCDropout(model(dropout=None))

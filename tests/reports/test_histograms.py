@@ -40,7 +40,7 @@ def test_bins_follow_values_outside_the_unit_interval():
         ({}, 30, "at least one group"),
         ({"wrong": []}, 30, "'wrong' holds no values; leave it out"),
         ({"wrong": [0.1, float("nan")]}, 30, "the values of 'wrong' must be finite"),
-        ({"wrong": [0.1]}, 0, "bins must be at least 1"),
+        ({"wrong": [0.1]}, 0, "bins must be a whole number of at least 1"),
     ],
 )
 def test_bad_input_is_refused(groups, bins, message):

@@ -50,5 +50,5 @@ def test_binary_and_multilabel_problems_work_too():
 def test_bad_input_is_refused_as_the_evaluation_refuses_it():
     with pytest.raises(EvidentiaError, match="softmax or sigmoid"):
         plot_reliability([3.0, -1.0], [1, 0])
-    with pytest.raises(EvidentiaError, match="bins must be at least 1"):
+    with pytest.raises(EvidentiaError, match="bins must be a whole number of at least 1"):
         plot_reliability([0.3, 0.4], [1, 0], bins=0)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import TensorLike
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import probs_labels
 
 
@@ -105,8 +105,7 @@ def nll(probs: TensorLike, labels: TensorLike) -> Tensor:
 
 def bin_sums(probs: TensorLike, labels: TensorLike, bins: int) -> Tensor:
     """Count, sum of confidence and number right in each bin, shape `(3, bins)`: they add up over batches."""
-    if bins < 1:
-        raise EvidentiaError(f"bins must be at least 1, got {bins}")
+    bins = whole_number(bins, "bins", 1)
     given, truth = probs_labels(probs, labels)
     if given.ndim == 2:
         confidence, top = given.max(-1)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import as_binary
 from evidentia.evaluation.detection import auroc
 from evidentia.evaluation.early_truth import EventTruth
@@ -196,8 +197,7 @@ def onset_auc(scores: TensorLike, truth: EventTruth, *, within: int = 10) -> Ten
         >>> onset_auc([[0.1, 0.2, 0.9, 0.1, 0.1]], truth, within=1)
         tensor(1., dtype=torch.float64)
     """
-    if within < 1:
-        raise EvidentiaError(f"within must be at least 1 segment, got {within}")
+    within = whole_number(within, "within", 1)
     values = torch.as_tensor(scores).detach().cpu()
     values = values.unsqueeze(-1) if values.ndim == 2 else values
     if values.ndim != 3 or values.shape[2] != 1:

@@ -17,6 +17,7 @@ from torchmetrics.utilities import dim_zero_cat
 
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import scored_labels, unsure_errors
 from evidentia.evaluation.calibration import bin_sums, brier_terms, diagram, expected_gap, nll_terms
 from evidentia.evaluation.detection import aupr, auroc, detection_scores, fpr_at
@@ -185,10 +186,8 @@ class ECE(Metric):
 
     def __init__(self, bins: int = 15, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if bins < 1:
-            raise EvidentiaError(f"bins must be at least 1, got {bins}")
-        self.bins = bins
-        self.add_state("sums", torch.zeros(3, bins, dtype=torch.float64), dist_reduce_fx="sum")
+        self.bins = whole_number(bins, "bins", 1)
+        self.add_state("sums", torch.zeros(3, self.bins, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, probs: TensorLike, labels: TensorLike) -> None:
         """Add a batch of probabilities and labels, as `evidentia.evaluation.ece` takes them."""

@@ -24,6 +24,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import as_scores
 
 SCORES: Registry[Callable[[TensorLike], Tensor]] = Registry("score")
@@ -122,9 +123,7 @@ class KNNScore:
     """
 
     def __init__(self, k: int = 50, *, normalized: bool = True) -> None:
-        if k < 1:
-            raise EvidentiaError(f"k must be at least 1, got {k}")
-        self.k = k
+        self.k = whole_number(k, "k", 1)
         self.normalized = normalized
         self._train: Tensor | None = None
 

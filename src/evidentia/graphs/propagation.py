@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.graphs.sparse_matrix import SparseMatrix
 
 
@@ -76,8 +77,7 @@ def personalised_pagerank(values: Tensor, walk: SparseMatrix, teleport: float = 
     r"""$s \leftarrow (1 - \tau) W s + \tau s_0$ from $s = s_0$, `steps` times, for values of shape `(N, width)`."""
     if not 0 < teleport <= 1:
         raise EvidentiaError(f"teleport must lie in (0, 1], got {teleport}")
-    if steps < 0:
-        raise EvidentiaError(f"steps must be at least 0, got {steps}")
+    steps = whole_number(steps, "steps", 0)
     spread = values
     for _ in range(steps):
         spread = (1 - teleport) * (walk @ spread) + teleport * values

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from evidentia._support.checks import TensorLike, check_finite, in_native_order, kind_of
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 
 Samples: TypeAlias = "Tensor | npt.NDArray[Any] | Dataset[Any]"
 
@@ -46,8 +47,7 @@ def as_dataset(x: Any, y: TensorLike | None, model: nn.Module, name: str = "trai
 
 def as_inputs(x: Samples, batch_size: int, model: nn.Module) -> Iterator[Tensor]:
     """Batches of inputs in order, on the model's device; pairs of a dataset are cut to their input."""
-    if batch_size < 1:
-        raise EvidentiaError(f"batch_size must be at least 1, got {batch_size}")
+    batch_size = whole_number(batch_size, "batch_size", 1)
     _refuse_loader(x)
     if isinstance(x, Dataset):
         if _length(x) == 0:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.opinions.special import as_double
 
 
@@ -44,10 +45,8 @@ class GaussianDensity(nn.Module):
         super().__init__()
         if not 0 < shrinkage <= 1:
             raise EvidentiaError(f"shrinkage must lie in (0, 1], got {shrinkage}")
-        if folds < 2:
-            raise EvidentiaError(f"folds must be at least 2, got {folds}")
         self.shrinkage = shrinkage
-        self.folds = folds
+        self.folds = whole_number(folds, "folds", 2)
         for name in self._buffer_names:
             self.register_buffer(name, torch.empty(0))
 

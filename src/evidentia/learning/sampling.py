@@ -15,6 +15,7 @@ from torch import Tensor
 
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.learning.classifier import EvidentialClassifier
 from evidentia.learning.data import Samples, as_inputs
 from evidentia.learning.modes import dropout_layers, dropping, evaluating
@@ -76,10 +77,8 @@ class MCDropout(SampledClassifier):
 
     def __init__(self, model: EvidentialClassifier, samples: int = 20, seed: int | None = 0) -> None:
         super().__init__(model)
-        if samples < 1:
-            raise EvidentiaError(f"samples must be at least 1, got {samples}")
+        self.samples = whole_number(samples, "samples", 1)
         dropout_layers(model)  # told now, if there are none
-        self.samples = samples
         self.seed = seed
 
     def sample(self, x: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.reports.style import add_legend, colour, label_axes, new_axes
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def plot_histograms(
     """
     if not values_by_group:
         raise EvidentiaError("a histogram needs at least one group of values, got none")
-    if bins < 1:
-        raise EvidentiaError(f"bins must be at least 1, got {bins}")
+    bins = whole_number(bins, "bins", 1)
     groups = {}
     for group, values in values_by_group.items():
         flat = as_float_tensor(values, f"the values of {group!r}").detach().flatten()
