@@ -269,6 +269,15 @@ def test_float32_stays_an_opinion():
 # --- gradients
 
 
+def test_gradients_at_tiny_base_rates_in_float32():
+    rate = torch.tensor([1e-30, 1e-20, 1e-10], requires_grad=True)
+    if_true, if_false = BinomialOpinion(0.9, 0.1, 0.0), BinomialOpinion(0.0, 1.0, 0.0)
+    w = abduce(BinomialOpinion(0.5, 0.5, 0.0), if_true, if_false, rate)
+    w.projected.sum().backward()
+    assert w.dtype == torch.float32
+    assert torch.isfinite(rate.grad).all()
+
+
 def opinions_from(logits, rates):
     return [
         BinomialOpinion(*row.softmax(-1).unbind(-1), rate.sigmoid(), validate=False)

@@ -9,7 +9,7 @@ from evidentia._support.checks import TensorLike, as_float_tensor, check_unit_in
 from evidentia.opinions._opinion import broadcast_batch
 from evidentia.opinions.binomial import BinomialOpinion
 from evidentia.opinions.operators.registry import OPERATORS, masses_from, require
-from evidentia.opinions.special import quotient
+from evidentia.opinions.special import as_double, quotient
 
 
 @OPERATORS.register("deduce")
@@ -116,18 +116,21 @@ def invert(
     """
     a_x, inverted = _invert(y_given_x, y_given_not_x, base_rate)
     x_given_y, x_given_not_y = (_from_relative(*parts, a_x, y_given_x.prior_weight) for parts in inverted)
-    return x_given_y, x_given_not_y
+    dtype = torch.promote_types(y_given_x.dtype, y_given_not_x.dtype)
+    return x_given_y.to(dtype), x_given_not_y.to(dtype)
 
 
 def _invert(
     y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion, base_rate: TensorLike
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor, Tensor]]]:
-    """The base rate of x; then given y and given not y: belief / a, disbelief / (1 - a), and vacuity.
+    """The base rate of x; then given y and given not y: belief / a, disbelief / (1 - a), and vacuity; in float64.
 
-    Relative to the base rate, belief has a limit of its own as the base rate goes to 0 or 1.
+    Relative to the base rate, belief has a limit of its own as the base rate goes to 0 or 1. Its slope is out of the
+    range of float32 long before.
     """
     require(BinomialOpinion, y_given_x=y_given_x, y_given_not_x=y_given_not_x)
     broadcast_batch(y_given_x, y_given_not_x)
+    y_given_x, y_given_not_x = _in_double(y_given_x), _in_double(y_given_not_x)
     a_x = as_float_tensor(base_rate, "base_rate", like=y_given_x.belief)
     if validation_enabled():
         check_unit_interval(a_x, "base_rate")
@@ -177,13 +180,15 @@ def abduce(
     """
     require(BinomialOpinion, y=y)
     a_x, inverted = _invert(y_given_x, y_given_not_x, base_rate)
+    dtype = torch.promote_types(y.dtype, torch.promote_types(y_given_x.dtype, y_given_not_x.dtype))
     x_given_y, x_given_not_y = (_from_relative(*parts, a_x, y.prior_weight) for parts in inverted)
-    a_y = marginal_base_rate(a_x, y_given_x, y_given_not_x)
+    a_y = marginal_base_rate(a_x, _in_double(y_given_x), _in_double(y_given_not_x))
+    y = _in_double(y)
     observed = BinomialOpinion(y.belief, y.disbelief, y.vacuity, a_y, y.prior_weight, validate=False)
     (belief, disbelief, _), (other_belief, other_disbelief, _) = inverted
     one = torch.ones_like(a_x)
     spare = _spare_vacuity(a_y, (belief, other_belief), (disbelief, other_disbelief), one, one)
-    return _deduce(observed, x_given_y, x_given_not_y, a_x, spare)
+    return _deduce(observed, x_given_y, x_given_not_y, a_x, spare).to(dtype)
 
 
 def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: BinomialOpinion) -> Tensor:
@@ -193,6 +198,10 @@ def marginal_base_rate(a_x: Tensor, y_given_x: BinomialOpinion, y_given_not_x: B
     settled = believed + disbelieved
     given = a_x * y_given_x.base_rate + (1 - a_x) * y_given_not_x.base_rate
     return quotient(believed, settled, otherwise=given).clamp(0, 1)
+
+
+def _in_double(opinion: BinomialOpinion) -> BinomialOpinion:
+    return opinion.to(as_double(opinion.belief).dtype)
 
 
 def _from_relative(
