@@ -14,7 +14,7 @@ from torch.autograd import gradcheck
 from torch.distributions import Dirichlet
 
 import evidentia as ev
-from evidentia import BinomialOpinion, EvidentiaError, HyperOpinion, MultinomialOpinion
+from evidentia import BinomialOpinion, EvidentiaError, HyperOpinion, MultinomialOpinion, Prediction
 
 DTYPES = st.sampled_from([torch.float32, torch.float64])
 AMOUNT = st.one_of(st.just(0.0), st.floats(-30, 30).map(lambda x: 10**x))
@@ -331,6 +331,15 @@ def test_empty_batch(kind):
     assert w.projected.shape[0] == 0
     assert "shape=(0,)" in repr(w)
     assert list(w) == []
+
+
+def test_an_opinion_that_is_being_trained_is_printed_without_a_warning():
+    evidence = torch.tensor([6.0, 1.0, 0.0], requires_grad=True)
+    w = MultinomialOpinion.from_evidence(evidence)
+    assert repr(w) == "MultinomialOpinion(belief=[0.6, 0.1, 0], vacuity=0.3)"
+    assert repr(w.expand(2)) == "MultinomialOpinion(shape=(2,), vacuity=0.3..0.3, dtype=float32)"
+    assert repr(HyperOpinion.from_multinomial(w)) == "HyperOpinion({0}: 0.6, {1}: 0.1, {2}: 0, vacuity=0.3)"
+    assert "mean vacuity 0.300" in repr(Prediction(w.projected.unsqueeze(0), w.expand(1)))
 
 
 def test_repr():

@@ -153,12 +153,12 @@ class Opinion(ABC):
         """A readable repr: the numbers of a single opinion, a summary of a batch."""
         name = type(self).__name__
         if self.ndim == 0:
-            return f"{name}({', '.join(f'{key}={_format(value)}' for key, value in numbers.items())})"
+            return f"{name}({', '.join(f'{key}={shown(value)}' for key, value in numbers.items())})"
         where = "" if self.device.type == "cpu" else f", device={self.device}"
         parts = [f"shape={tuple(self.shape)}"]
         if self.vacuity.numel():
             low, high = self.vacuity.min(), self.vacuity.max()
-            parts.append(f"vacuity={_format(low)}..{_format(high)}")
+            parts.append(f"vacuity={shown(low)}..{shown(high)}")
         return f"{name}({', '.join(parts)}, dtype={str(self.dtype).removeprefix('torch.')}{where})"
 
 
@@ -219,7 +219,10 @@ def evidence_of(mass: Tensor, vacuity: Tensor, prior_weight: float) -> Tensor:
     return torch.where(some, finite, dogmatic)
 
 
-def _format(value: Tensor) -> str:
+def shown(value: Tensor) -> str:
+    """A number, or the first of a vector of them, as an opinion is printed."""
+    # PyTorch warns of numbers that leave the autograd graph unseen.
+    value = value.detach()
     if value.ndim == 0:
         return f"{float(value):.4g}"
     entries = [f"{float(entry):.4g}" for entry in value[:8]]

@@ -19,7 +19,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
-from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
+from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of, shown
 from evidentia.opinions.grouped_dirichlet import GroupedDirichlet
 from evidentia.opinions.multinomial import MultinomialOpinion, _base_rate, _check_base_rate, _prior_weight
 from evidentia.opinions.special import quotient
@@ -198,8 +198,8 @@ class HyperOpinion(Opinion):
     def __repr__(self) -> str:
         names = ["{" + ", ".join(map(str, members)) + "}" for members in self.sets]
         if self.ndim == 0:
-            masses = ", ".join(f"{name}: {float(mass):.4g}" for name, mass in zip(names, self.belief, strict=True))
-            return f"HyperOpinion({masses}, vacuity={float(self.vacuity):.4g})"
+            masses = ", ".join(f"{name}: {shown(mass)}" for name, mass in zip(names, self.belief, strict=True))
+            return f"HyperOpinion({masses}, vacuity={shown(self.vacuity)})"
         return self._describe()
 
 

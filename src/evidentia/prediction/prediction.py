@@ -150,7 +150,7 @@ class Prediction:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        shown = [f"{name} {float(values.mean()):.3f}" for name, values in list(self.uncertainties.items())[:3]]
+        shown = [f"{name} {float(values.detach().mean()):.3f}" for name, values in list(self.uncertainties.items())[:3]]
         more = ", ..." if len(self.uncertainties) > 3 else ""
         means = f"; mean {', '.join(shown)}{more}" if len(self) else ""
         task = "" if self.task == "multiclass" else f" ({self.task})"
