@@ -35,7 +35,7 @@ def build(robust: str, **settings: object) -> SemiSupervisedClassifier:
     if method.refresh_every:
         method.refresh_every = 6
     if isinstance(method, ByUncertainty):
-        method.estimator = LabeledAgainstUnlabeled(steps=5)
+        method.uncertainty = LabeledAgainstUnlabeled(steps=5)
     chosen = {"updates": 20, "block": 4, "unlabeled_batch": 30, "progress": False, **settings}
     return SemiSupervisedClassifier("pi-model", method, **chosen)
 
