@@ -244,6 +244,23 @@ def test_compiled_and_eager_agree():
     assert_same(dict(eager.named_buffers()), dict(compiled_layer.named_buffers()))
 
 
+def test_a_network_is_compiled_once_for_the_weights_of_all_batches():
+    x, _ = batch("2d")
+    _, layer = pair("2d")
+    graphs = []
+
+    def count(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(layer, backend=count)
+    for seed in range(4):
+        weight = torch.rand(len(x), generator=torch.Generator().manual_seed(seed), dtype=x.dtype)
+        with batch_weights(layer, weight):
+            compiled(x)
+    assert len(graphs) == 1
+
+
 # Options of the native layer.
 
 

@@ -95,7 +95,8 @@ class _WeightedBatchNorm(_BatchNorm):
     def _by_formula(self, input: Tensor, share: Tensor, shares: Shares, positions: int) -> Tensor:
         """The same, with every choice made by tensors."""
         exact = input.to(share.dtype)
-        freedom = positions - torch.as_tensor(shares.squares, device=share.device)
+        # Not those of `shares`: a compiler takes a plain number for a constant, and compiles anew for every batch.
+        freedom = positions - share.detach().square().sum()
         enough = freedom >= MIN_FREEDOM * (positions - freedom)
         usable = torch.as_tensor(shares.usable, device=share.device) & enough
         if self.running_mean is None or self.running_var is None:
