@@ -22,12 +22,14 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.learning.normalisation_kernel import weighted_normalise
 from evidentia.learning.weighted_normalisation import statistics_dtype, transforming
+from evidentia.semisup.networks.second_runs import no_second_runs
 
 Geometry: TypeAlias = tuple[list[int], list[int], list[int], int]
 """Stride, padding, dilation and groups of a convolution."""
 
 _CONVOLUTIONS = (F.conv1d, F.conv2d, F.conv3d)
 _BATCH_NORM = inspect.signature(F.batch_norm)
+_UNSTEPPED = "would take the parameters as they are in place of those after a step; take scope='last'"
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def differentiated_twice(network: nn.Module) -> Iterator[None]:
         >>> bent.shape
         torch.Size([3, 2, 3])
     """
-    with torch.enable_grad(), frozen_statistics(network), sdpa_kernel(SDPBackend.MATH), _Replacements():
+    once = no_second_runs((layer for layer in network.modules() if layer._parameters), _UNSTEPPED)
+    with torch.enable_grad(), frozen_statistics(network), sdpa_kernel(SDPBackend.MATH), _Replacements(), once:
         try:
             yield
         except NotImplementedError as error:

@@ -17,6 +17,7 @@ from evidentia.semisup.hypergradients.inner_problem import WEIGHTED, Outputs
 from evidentia.semisup.networks.last_layer import LastLayer
 from evidentia.semisup.networks.models import NETWORKS, SMALLEST_IMAGE
 from evidentia.semisup.networks.own_network import training_copy
+from evidentia.semisup.networks.second_runs import no_second_runs
 from evidentia.semisup.robust import Robust
 
 NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
@@ -57,6 +58,17 @@ class Passes:
     def weighing(self, weights: Tensor) -> AbstractContextManager[None]:
         """Inside, weighted batch norms take these weights."""
         return batch_weights(self.last.network, weights) if self.norm == "weighted" else nullcontext()
+
+    def backward(self, loss: Tensor) -> None:
+        """The gradients of a loss, and an error if layers are run again for them that would now do something else."""
+        harm = {
+            "weighted": "would leave out the weights of the samples",
+            "frozen": "would bring unlabeled samples into the running statistics",
+        }.get(self.norm, "")
+        # In evaluation mode, as layers that are frozen by their owner, they do the same each time.
+        layers = [layer for layer in self.last.network.modules() if isinstance(layer, _BatchNorm) and layer.training]
+        with no_second_runs(layers if harm else [], f"{harm}; take norm='batch'"):
+            loss.backward()
 
     def labeled(self, x: Tensor) -> Outputs:
         """Hidden features and logits of labeled samples alone."""

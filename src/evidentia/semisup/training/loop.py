@@ -222,7 +222,11 @@ class Training:
         passes, pool = replace(self.passes, last=last), replace(self.pool, last=last)
         trial = Training(passes, copy.deepcopy(self.objective), robust, pool, self.settings)
         with batches_of_one_told(*self._sizes()):
-            trial._loss()[0].backward()
+            loss = trial._loss()[0]
+            if robust.uses_pool:
+                passes.backward(loss)
+            else:
+                loss.backward()
 
     def _update(self) -> tuple[float, float]:
         number = self.update
