@@ -382,7 +382,7 @@ def test_a_single_value_has_no_variance():
         ([1.0, -0.5, 1.0], "at least 0, got -0.5"),
         ([1.0, float("nan"), 1.0], "finite.*NaN"),
         ([1.0, float("inf"), 1.0], "finite.*largest weight of inf"),
-        ([1.0, 1.0], "2 weights and 3 samples"),
+        ([1.0, 1.0], "2 weights and 3 samples; a network that makes several rows of a sample takes plain"),
         ([[1.0, 1.0, 1.0]], r"shape \(B,\), got shape \(1, 3\)"),
         ("heavy", "must be a tensor"),
     ],

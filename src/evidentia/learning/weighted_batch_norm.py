@@ -46,7 +46,7 @@ class _WeightedBatchNorm(_BatchNorm):
         if len(shares.share) != len(input):
             raise EvidentiaError(
                 f"a weight for every sample of the batch is needed, got {len(shares.share)} weights "
-                f"and {len(input)} samples"
+                f"and {len(input)} samples; a network that makes several rows of a sample takes plain batch norm"
             )
         self._check_input(input)
         if self.running_mean is not None and not self.training:
