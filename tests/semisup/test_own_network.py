@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.semisup import (
+    AUGMENTATIONS,
+    OBJECTIVES,
     ROBUST,
     ByUncertainty,
     ImplicitDifferentiation,
@@ -187,6 +189,39 @@ def test_a_network_in_double_gets_samples_in_double(objective: str, robust: Any,
     # A module in single precision takes the dtype of what was saved.
     loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors", network.float())
     assert torch.equal(loaded.predict(DATA.x_test).probs, probs)
+
+
+class Autocast(nn.Module):
+    """Computes in half precision, with weights in single precision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Tanh()), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            logits: Tensor = self.head(self.body(x))
+        return logits
+
+
+@pytest.mark.parametrize("scope", ["last", "full"])
+@pytest.mark.parametrize("robust", ["meta", "ift", "l2rw", "mwn", "ds3l"])
+def test_a_network_that_computes_in_half_precision_is_weighed_in_single(robust: str, scope: str) -> None:
+    clf = SemiSupervisedClassifier("vat", ROBUST[robust](scope=scope), Autocast(), **QUICK).fit(DATA)
+    probs = clf.predict(DATA.x_test).probs
+    assert probs.dtype == clf.review().confidence.dtype == torch.float32
+    torch.testing.assert_close(probs.sum(1), torch.ones(len(probs)))
+
+
+@pytest.mark.parametrize("objective", ["mean-teacher", "fixmatch", "mixmatch", "entropy"])
+def test_targets_of_a_network_that_computes_in_half_precision_are_in_single(objective: str) -> None:
+    method, network = OBJECTIVES[objective](), Autocast()
+    method.start(network)
+    consistency = method.prepare(network, DATA.x_unlabeled, AUGMENTATIONS["vectors"]())
+    costs = method.per_sample(network(consistency.inputs), consistency)
+    assert {part.dtype for part in (consistency.targets, consistency.counts, costs) if part is not None} == {
+        torch.float32
+    }
 
 
 def test_double_as_the_default_of_new_tensors(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from evidentia.semisup.inputs.arrays import training_data
 from evidentia.semisup.inputs.form import InputForm, check_layout
 from evidentia.semisup.inputs.precision import check_precision
 from evidentia.semisup.inputs.scaling import warn_of_scale
+from evidentia.semisup.networks.calls import in_full
 from evidentia.semisup.networks.features import BATCH, logits_in_parts
 from evidentia.semisup.networks.passes import Passes, build_network, check_norm, usual_norm, usual_order
 from evidentia.semisup.objectives import OBJECTIVES, Objective
@@ -151,7 +152,7 @@ class SemiSupervisedClassifier(LearntAttributes):
         network = self.network_
         with evaluating(network):
             logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
-        return Prediction(logits.softmax(-1), class_names=self.class_names or None)
+        return Prediction(in_full(logits).softmax(-1), class_names=self.class_names or None)
 
     def score(self, x: Samples, y: Any, batch_size: int = BATCH) -> float:
         """The accuracy, the share of samples whose class is predicted; classes are numbers or names as in `fit`."""

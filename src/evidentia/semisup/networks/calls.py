@@ -1,4 +1,4 @@
-"""A network called with other tensors in place of its own."""
+"""A network called with other tensors in place of its own, and what it says in full precision."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.func import functional_call
+
+from evidentia.learning.weighted_normalisation import statistics_dtype
 
 
 def call_with(network: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> Any:
@@ -39,3 +41,14 @@ def call_with(network: nn.Module, tensors: Mapping[str, Tensor], x: Tensor) -> A
     given = {id(slots[name]): tensor for name, tensor in tensors.items() if name in slots}
     shared = {name: given[id(own)] for name, own in slots.items() if id(own) in given}
     return functional_call(network, {**shared, **tensors}, (x,), tie_weights=False)
+
+
+def in_full(outputs: Tensor) -> Tensor:
+    """What a network gives in half precision, as it does under autocast, in single precision; all else as it is.
+
+    Example:
+        >>> import torch
+        >>> in_full(torch.ones(2, dtype=torch.bfloat16)), in_full(torch.ones(1, dtype=torch.float64)).dtype
+        (tensor([1., 1.]), torch.float64)
+    """
+    return outputs.to(statistics_dtype(outputs.dtype))

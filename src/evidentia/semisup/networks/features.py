@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.modes import evaluating
-from evidentia.semisup.networks.calls import call_with
+from evidentia.semisup.networks.calls import call_with, in_full
 from evidentia.semisup.networks.last_layer import LastLayer
 
 # At twice as many, oneDNN turns to another way of convolving images of one channel, which takes several times as long.
@@ -78,7 +78,7 @@ def logits_in_parts(
     own = dict(tensors) if tensors is not None else {}
     with evaluating(network):
         # Copies: a network that works in place must not change the samples.
-        return torch.cat([call_with(network, own, part.clone()) for part in x.split(batch_size)])
+        return in_full(torch.cat([call_with(network, own, part.clone()) for part in x.split(batch_size)]))
 
 
 def pool_features(x: Tensor, network: nn.Module | None = None, batch_size: int = BATCH) -> Tensor:

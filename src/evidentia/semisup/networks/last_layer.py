@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.networks.calls import call_with
+from evidentia.semisup.networks.calls import call_with, in_full
 
 
 class LastLayer:
@@ -86,7 +86,7 @@ class LastLayer:
             raise EvidentiaError(
                 f"the last layer must be given one vector a sample, shape (B, D), got shape {tuple(hidden.shape)}"
             )
-        return hidden, logits
+        return in_full(hidden), in_full(logits)
 
 
 class Undivided(LastLayer):
@@ -114,7 +114,7 @@ class Undivided(LastLayer):
 
     def hidden_and_logits(self, x: Tensor, tensors: Mapping[str, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Run the network once: features of shape `(B, 0)`, and its logits, `(B, K)`."""
-        logits = _logits(self.network, x, tensors)
+        logits = in_full(_logits(self.network, x, tensors))
         return logits.new_empty(len(logits), 0), logits
 
 

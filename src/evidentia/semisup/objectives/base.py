@@ -17,6 +17,7 @@ from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning import frozen_statistics
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.networks.calls import in_full
 
 OBJECTIVES: Registry[Callable[..., Objective]] = Registry("semi-supervised objective")
 
@@ -137,14 +138,14 @@ def logits_of(network: nn.Module, x: Tensor) -> Tensor:
 
 
 def check_logits(logits: Tensor, samples: int) -> Tensor:
-    """Require one row of at least two class scores for each sample."""
+    """Require one row of at least two class scores for each sample, and give it in full precision."""
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != samples or logits.shape[1] < 2:
         given = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
         raise EvidentiaError(
             f"the network must give logits of shape ({samples}, K) with K >= 2 for a batch of {samples} samples, "
             f"got {given}"
         )
-    return logits
+    return in_full(logits)
 
 
 def prepared_by(
