@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from evidentia import EvidentiaError
-from evidentia.semisup import SemiSupervisedClassifier, two_moons
+from evidentia.semisup import MLP, VAT, Meta, SemiSupervisedClassifier, two_moons
+from evidentia.semisup.tasks import check_task
 from evidentia.semisup.training.checks import batches_of_one_told
 
 QUICK: dict[str, Any] = {"updates": 2, "block": 1, "progress": False}
@@ -51,6 +53,14 @@ def frozen() -> nn.Module:
 def test_a_network_that_cannot_be_trained(network: nn.Module, message: str) -> None:
     with pytest.raises(EvidentiaError, match=message):
         SemiSupervisedClassifier("pi-model", "none", network, norm="none", **QUICK).fit(LABELED, DATA.x_unlabeled)
+
+
+@pytest.mark.parametrize(("setting", "given"), [("objective", VAT), ("robust", Meta), ("network", MLP)])
+def test_a_class_in_place_of_a_method_or_a_network(setting: str, given: type) -> None:
+    told = rf"{setting} was given the class {given.__name__}; write {setting}={given.__name__}\(\), with its settings"
+    for build in (SemiSupervisedClassifier, partial(check_task, "two-moons")):
+        with pytest.raises(EvidentiaError, match=told):
+            build(**{setting: given})
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "cpu:x", "meta"])

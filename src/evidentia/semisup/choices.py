@@ -43,3 +43,18 @@ def check_scope(scope: Scope) -> None:
     """
     if scope not in ("last", "full"):
         raise EvidentiaError(f"the scope must be 'last' (the last layer) or 'full' (the network), got {scope!r}")
+
+
+def refuse_class(value: object, setting: str) -> None:
+    """Refuse a class of methods or networks where one of its instances is meant.
+
+    Example:
+        >>> from evidentia.semisup import VAT
+        >>> refuse_class(VAT, "objective")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: objective was given the class VAT; write objective=VAT(), with its
+        settings
+    """
+    if isinstance(value, type):
+        name = value.__name__
+        raise EvidentiaError(f"{setting} was given the class {name}; write {setting}={name}(), with its settings")

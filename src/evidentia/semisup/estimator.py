@@ -16,7 +16,7 @@ from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
-from evidentia.semisup.choices import Norm, as_flag
+from evidentia.semisup.choices import Norm, as_flag, refuse_class
 from evidentia.semisup.inputs.arrays import training_data
 from evidentia.semisup.inputs.form import InputForm, check_layout
 from evidentia.semisup.inputs.precision import check_precision
@@ -101,6 +101,8 @@ class SemiSupervisedClassifier(LearntAttributes):
         standardise: bool = False,
         **settings: Any,
     ) -> None:
+        for setting, value in (("objective", objective), ("robust", robust), ("network", network)):
+            refuse_class(value, setting)
         self.objective = OBJECTIVES[objective]() if not isinstance(objective, Objective) else objective
         self.robust = ROBUST[robust]() if not isinstance(robust, Robust) else robust
         self.network = network

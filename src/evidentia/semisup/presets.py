@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import image_augmentation
+from evidentia.semisup.choices import refuse_class
 from evidentia.semisup.objectives import OBJECTIVES, FixMatch, MeanTeacher, Objective, PseudoLabel
 
 Preset: TypeAlias = Literal["quick", "thesis", "author"]
@@ -88,6 +89,7 @@ def usual_settings(
 def _objective(name: str, objective: str | Objective, preset: Preset) -> Objective:
     if isinstance(objective, Objective):
         return objective
+    refuse_class(objective, "objective")
     options: dict[str, Any] = {}
     if objective == "vat" and name in _EPSILON:
         options["epsilon"] = _EPSILON[name]

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.semisup.choices import Norm, Order
+from evidentia.semisup.choices import Norm, Order, refuse_class
 from evidentia.semisup.data.by_name import check_pool, known_name, load_pool
 from evidentia.semisup.estimator import SemiSupervisedClassifier
 from evidentia.semisup.networks.models import NETWORKS
@@ -155,6 +155,7 @@ def robust_method(robust: str | Robust, options: Mapping[str, Any] | None = None
         >>> robust_method("meta", {"scope": "full"}).scope
         'full'
     """
+    refuse_class(robust, "robust")
     return with_options(robust if isinstance(robust, Robust) else ROBUST[robust](), options)
 
 

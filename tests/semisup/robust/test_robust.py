@@ -353,8 +353,8 @@ def test_an_oracle_knows(pool: Pool) -> None:
         ("ds3l", {"learning_rate": 0}, "learning_rate of SafeDeepSSL"),
         ("uasd", {"refresh_every": 0}, "refresh_every of SelfDistillation"),
         ("uncertainty", {"uncertainty": "pv"}, "there is no uncertainty of the pool named"),
-        ("uncertainty", {"uncertainty": Confidence}, r"got the class Confidence; write uncertainty=Confidence\(\)"),
-        ("meta", {"uncertainty": Confidence}, r"got the class Confidence; write uncertainty=Confidence\(\)"),
+        ("uncertainty", {"uncertainty": Confidence}, r"given the class Confidence; write uncertainty=Confidence\(\)"),
+        ("meta", {"uncertainty": Confidence}, r"given the class Confidence; write uncertainty=Confidence\(\)"),
         ("oracle", {"apply": None}, "apply must be"),
     ],
 )

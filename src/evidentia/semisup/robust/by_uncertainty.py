@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import part_of
-from evidentia.semisup.choices import Norm
+from evidentia.semisup.choices import Norm, refuse_class
 from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole, norm_of_clean_batches
 from evidentia.semisup.uncertainty import UNCERTAINTIES, ByFunction, PoolUncertainty, PoolView
 
@@ -103,10 +103,8 @@ def as_estimator(uncertainty: Uncertainty) -> PoolUncertainty:
         return uncertainty
     if isinstance(uncertainty, str):
         return UNCERTAINTIES[uncertainty]()
+    refuse_class(uncertainty, "uncertainty")
     known = f"an uncertainty of the pool is a name ({', '.join(sorted(UNCERTAINTIES))}), an estimator or a function"
-    if isinstance(uncertainty, type):
-        name = uncertainty.__name__
-        raise EvidentiaError(f"{known}, got the class {name}; write uncertainty={name}(), with its settings")
     if callable(uncertainty):
         return ByFunction(function=uncertainty)
     raise EvidentiaError(f"{known} of a PoolView, got {uncertainty!r}")
