@@ -115,6 +115,25 @@ def test_finite():
         check_finite(torch.tensor([-float("inf")]), "x")
 
 
+@pytest.mark.parametrize("shape", [(2_500_000,), (5, 500_000), (1_500_000, 2), (2, 1, 1_500_000)])
+def test_a_large_tensor_is_looked_at_part_by_part(shape, monkeypatch):
+    whole, seen = torch.zeros(shape), []
+    is_finite = torch.isfinite
+
+    def watched(part):
+        seen.append(part.numel())
+        return is_finite(part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "isfinite", watched)
+        check_finite(whole, "x")
+    assert sum(seen) == whole.numel()
+    assert max(seen) <= max(2**20, whole[0].numel())
+    whole.view(-1)[-1] = float("nan")
+    with pytest.raises(EvidentiaError, match=rf"got NaN \(1 of {whole.numel()} entries"):
+        check_finite(whole, "x")
+
+
 def test_nonnegative():
     check_nonnegative(torch.tensor([0.0, 1e30]), "x")
     check_nonnegative(torch.ones(0), "x")

@@ -20,6 +20,8 @@ from evidentia._support.errors import EvidentiaError
 
 TensorLike: TypeAlias = "Tensor | npt.NDArray[Any] | Sequence[Any] | float"
 
+# Entries that are looked at once.
+_ENTRIES = 2**20
 _enabled: ContextVar[bool] = ContextVar("evidentia_validation", default=True)
 
 
@@ -112,7 +114,7 @@ def check_class_dim(tensor: Tensor, name: str) -> None:
 
 def check_finite(tensor: Tensor, name: str) -> None:
     """Require that no entry is NaN or infinite."""
-    if not bool(torch.isfinite(tensor).all()):
+    if not _all_finite(tensor):
         kind = "NaN" if bool(torch.isnan(tensor).any()) else "infinite values"
         where = (~torch.isfinite(tensor)).nonzero()
         first = f", first at [{', '.join(map(str, where[0].tolist()))}]" if tensor.ndim else ""
@@ -120,6 +122,14 @@ def check_finite(tensor: Tensor, name: str) -> None:
             f"{name} must be finite, got {kind} ({len(where)} of {tensor.numel()} entries are not finite{first}); "
             "check where they come from: missing data, a division by 0, or a network that diverged"
         )
+
+
+def _all_finite(tensor: Tensor) -> bool:
+    if tensor.numel() <= _ENTRIES:
+        return bool(torch.isfinite(tensor).all())
+    # Part by part: PyTorch takes twice the memory of what it looks at, and data may fill most of what there is.
+    rows = max(1, _ENTRIES * len(tensor) // tensor.numel())
+    return all(bool(torch.isfinite(part).all()) for part in tensor.split(rows))
 
 
 def check_nonnegative(tensor: Tensor, name: str) -> None:
