@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -259,6 +260,15 @@ def test_a_network_is_compiled_once_for_the_weights_of_all_batches():
         with batch_weights(layer, weight):
             compiled(x)
     assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])
+def test_a_copy_that_is_made_inside_batch_weights_has_none_of_them(copied):
+    x, weight = batch("2d")
+    native, layer = pair("2d")
+    with batch_weights(layer, weight):
+        other = copied(layer)
+    torch.testing.assert_close(other(x), native(x))
 
 
 # Options of the native layer.

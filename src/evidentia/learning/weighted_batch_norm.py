@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +64,10 @@ class _WeightedBatchNorm(_BatchNorm):
         if self.training and self.track_running_stats:
             self._update(mean, var * (positions / (positions - shares.squares)))
         return y
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and files, without the weights of a surrounding `batch_weights`: for them it would never end."""
+        return {name: value for name, value in self.__dict__.items() if name != "_shares"}
 
     def _check_input(self, input: Tensor) -> None:
         """Refuse what plain batch norm does, whose kernel would otherwise read beyond the parameters."""
