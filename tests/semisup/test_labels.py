@@ -42,8 +42,9 @@ class Pairs(Dataset[Any]):
 @pytest.mark.parametrize(
     "labeled",
     [(X[:4], NAMES), (X[:4], tuple(NAMES)), (X[:4], np.array(NAMES)), (X[:4], np.array(NAMES, dtype=object)),
-     (X[:4], Table(NAMES)), (Table(X[:4]), NAMES), Pairs()],
-    ids=["list", "tuple", "array", "objects", "column", "table", "dataset"],
+     (X[:4], Table(NAMES)), (Table(X[:4]), NAMES), Pairs(), (X[:4], np.array(NAMES).astype("S3")),
+     (X[:4], np.array([name.encode() for name in NAMES], dtype=object))],
+    ids=["list", "tuple", "array", "objects", "column", "table", "dataset", "bytes", "objects of bytes"],
 )  # fmt: skip
 def test_names_of_every_kind_become_classes(labeled: Any) -> None:
     data = from_arrays(labeled, X, validation=(X[4:7], ["cat", "cat", "dog"]))

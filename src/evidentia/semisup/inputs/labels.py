@@ -40,7 +40,7 @@ def label_column(values: Any, what: str) -> Column:
             f"the {what} classes must be one a sample, got {given.dtype} of shape {given.shape}; "
             f"{_ONE_HOT if _is_one_hot(given) else 'give one column'}"
         )
-    entries = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind in "OUT" else given
+    entries = given.tolist() if isinstance(given, np.ndarray) and given.dtype.kind in "OUTS" else given
     if isinstance(entries, list | tuple):
         given = entries = [_number(entry) for entry in entries]
         texts = [entry for entry in entries if isinstance(entry, str)]
@@ -175,7 +175,9 @@ def numbered(
 
 
 def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor | np.generic) and value.ndim == 0 else value
+    plain = value.item() if isinstance(value, Tensor | np.generic) and value.ndim == 0 else value
+    # Names in files such as those of HDF5 are bytes.
+    return plain.decode(errors="backslashreplace") if isinstance(plain, bytes) else plain
 
 
 def _is_one_hot(values: Tensor | npt.NDArray[Any]) -> bool:
