@@ -224,6 +224,20 @@ def test_targets_of_a_network_that_computes_in_half_precision_are_in_single(obje
     }
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.parametrize(
+    ("robust", "told"),
+    [
+        ("l2rw", r"compiled network \(OptimizedModule\) cannot be differentiated twice.*give.*network._orig_mod"),
+        ("meta", "a network that ends in an nn.Linear and is not compiled, network._orig_mod"),
+    ],
+)
+def test_methods_that_a_compiled_network_is_not_for(robust: str, told: str) -> None:
+    network = torch.compile(nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2)), backend="aot_eager")
+    with pytest.raises(EvidentiaError, match=told):
+        SemiSupervisedClassifier("pi-model", robust, network, norm="none", **QUICK).fit(DATA)
+
+
 def test_double_as_the_default_of_new_tensors(tmp_path: Path) -> None:
     torch.set_default_dtype(torch.float64)
     try:

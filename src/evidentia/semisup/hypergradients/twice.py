@@ -55,6 +55,13 @@ def differentiated_twice(network: nn.Module) -> Iterator[None]:
                 f"PyTorch cannot differentiate a layer of {type(network).__name__} twice ({error}); take scope='last', "
                 "for which the last layer alone is"
             ) from error
+        except RuntimeError as error:
+            if "double backward" not in str(error):
+                raise
+            raise EvidentiaError(
+                f"a compiled network ({type(network).__name__}) cannot be differentiated twice ({error}); give the "
+                "module that was compiled, network._orig_mod"
+            ) from error
 
 
 class _Replacements(TorchFunctionMode):

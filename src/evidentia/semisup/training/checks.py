@@ -127,10 +127,11 @@ def divided(network: nn.Module, x: Tensor, robust: Robust) -> LastLayer:
             last.hidden_and_logits(shown)
     except EvidentiaError as error:
         if uses := robust.last_layer_uses():
+            compiled = " and is not compiled, network._orig_mod" if hasattr(network, "_orig_mod") else ""
             raise EvidentiaError(
                 f"{type(robust).__name__} needs what goes into the network's last layer for {' and '.join(uses)}; take "
                 f"{' and '.join(uses.values())}, a robust method that needs no features (none, uncertainty, uasd, "
-                f"l2rw, mwn), or a network that ends in an nn.Linear: {error}"
+                f"l2rw, mwn), or a network that ends in an nn.Linear{compiled}: {error}"
             ) from error
         _refuse_probabilities(network, x)
         return Undivided(network)
