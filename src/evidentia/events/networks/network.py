@@ -131,11 +131,7 @@ class EventNetwork(nn.Module, ABC):
             Outputs of shape `(B, S, K, 2)`, where S may be 0, and the new state.
         """
         self._check_streaming()
-        if self.training:
-            raise EvidentiaError(
-                "a stream needs the network in evaluation mode, as batch norm looks at all of a batch in training "
-                "mode; call eval() first"
-            )
+        self.check_evaluating()
         self._check(x)
         if len(x) != state.batch:
             raise EvidentiaError(
@@ -189,6 +185,14 @@ class EventNetwork(nn.Module, ABC):
         if mean is None:
             return torch.zeros(self.features)
         return (mean if self.unit is None else mean / self.unit).detach().to("cpu", torch.float32)
+
+    def check_evaluating(self) -> None:
+        """Require evaluation mode, in which alone outputs are of one stream and of its past."""
+        if self.training:
+            raise EvidentiaError(
+                "clips and streams need the network in evaluation mode, as batch norm looks at all of a batch in "
+                "training mode; call eval() first"
+            )
 
     def _run(self, x: Tensor, flow: Flow) -> Tensor:
         x = x if self.unit is None else x * self.unit

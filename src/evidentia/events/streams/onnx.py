@@ -192,8 +192,7 @@ def export_onnx(network: EventNetwork | EventDetector, path: str | Path) -> None
 def onnx_bytes(step: NetworkStep) -> bytes:
     """A step as an ONNX model, for any number of streams at once."""
     weight = step.network.head.weight
-    if step.network.training:
-        raise EvidentiaError("a network is exported in evaluation mode; call eval() first")
+    step.network.check_evaluating()
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         raise EvidentiaError("a network is exported from the CPU in float32; call to('cpu', torch.float32) first")
     try:

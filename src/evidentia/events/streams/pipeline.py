@@ -64,6 +64,10 @@ class Pipeline(nn.Module):
 
     def __init__(self, network: EventNetwork, heads: Sequence[FusionHead], loss: Loss, activation: Activation) -> None:
         super().__init__()
+        # A setting that is not one for each class is told here, and not by the first samples of a stream.
+        nothing = torch.ones(1, network.num_classes)
+        for head in heads:
+            head.calls(head.fuse(nothing, nothing))
         self.network, self.heads = network, tuple(heads)
         self.loss, self.activation = loss, activation
         self._caches = {name: f"network/{name}" for name in network.start().caches}

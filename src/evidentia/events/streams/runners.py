@@ -20,19 +20,26 @@ class Runners:
 
     Streams that are opened alike share a runner, by which `push_many` can take them in one batch; an engine is made
     once for all triggers, because ONNX Runtime takes its time to start. With another network or head of the detector,
-    from a training or set by hand, all are made anew.
+    from a training or set by hand, or with other weights in the network, all are made anew.
     """
 
     def __init__(self) -> None:
         self._parts: tuple[EventNetwork, FusionHead, FusionHead] | None = None
+        self._weights: list[int] = []
         self._runners: dict[tuple[str, bool, Trigger], Runner] = {}
         self._engines: dict[tuple[str, bool], tuple[Pipeline, Engine]] = {}
 
+    def __reduce__(self) -> tuple[type[Runners], tuple[()]]:
+        # ONNX Runtime can neither be copied nor pickled; a copy of a detector makes its own.
+        return Runners, ()
+
     def get(self, det: EventDetector, engine: str, warnings: bool, trigger: Trigger) -> Runner:
         """The runner with an engine by name, with or without warnings, and a trigger."""
-        parts = (det.network_, det.head_, det.warning_)
-        if self._parts is None or any(now is not before for now, before in zip(parts, self._parts, strict=True)):
-            self._parts, self._runners, self._engines = parts, {}, {}
+        det.network_.check_evaluating()
+        parts, weights = (det.network_, det.head_, det.warning_), _versions(det.network_)
+        known = self._parts is not None and all(a is b for a, b in zip(parts, self._parts, strict=True))
+        if not known or weights != self._weights:
+            self._parts, self._weights, self._runners, self._engines = parts, weights, {}, {}
         key = (engine, warnings, trigger)
         if key not in self._runners:
             pipeline, runs = self._engine(det, engine, warnings)
@@ -45,3 +52,9 @@ class Runners:
             pipeline = Pipeline(det.network_, heads, det.settings.loss, det.settings.activation)
             self._engines[engine, warnings] = (pipeline, make_engine(engine, pipeline))
         return self._engines[engine, warnings]
+
+
+def _versions(network: EventNetwork) -> list[int]:
+    """How often each tensor of a network has been written to: engines and identities are of the weights that were."""
+    # Those made in inference mode cannot tell.
+    return [0 if tensor.is_inference() else tensor._version for tensor in network.state_dict().values()]

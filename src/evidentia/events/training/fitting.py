@@ -222,6 +222,7 @@ def segment_beta(
     network: EventNetwork, frames: Sequence[Tensor], lengths: Tensor, loss: Loss, activation: Activation
 ) -> SegmentBeta:
     """What a network in evaluation mode says of whole clips, from the frames `(T, F)` of each."""
+    network.check_evaluating()
     longest = int(lengths.max()) if len(lengths) else 0
     alpha = torch.ones(len(frames), longest, network.num_classes)
     beta = alpha.clone()

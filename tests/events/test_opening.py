@@ -1,0 +1,65 @@
+"""Opening streams: what does not fit is told before samples come, and engines are of the detector as it is now."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from evidentia import EvidentiaError
+from evidentia.events import WBC, Clip, EventDetector
+
+Make = Callable[..., EventDetector]
+
+
+@pytest.mark.parametrize("setting", [{"window": (1, 2)}, {"window": (3,)}, {"threshold": (0.0,)}, {"decay": (0.5, 1)}])
+def test_a_setting_for_other_classes_is_told_before_samples_come(detector: Make, setting: dict[str, Any]) -> None:
+    det = detector(classes=3)
+    det.head_ = WBC(**setting)
+    with pytest.raises(EvidentiaError, match="one value for each of 3 classes"):
+        det.stream()
+
+
+def test_a_network_that_was_left_in_training_mode_is_told(detector: Make, sound: Tensor) -> None:
+    det = detector()
+    expected = det.stream().push(sound)
+    det.network_.train()
+    for use in (det.stream, lambda: det.detect(Clip(sound, 16_000)), lambda: det.evaluate([Clip(sound, 16_000)])):
+        with pytest.raises(EvidentiaError, match=r"call eval\(\) first"):
+            use()
+    det.network_.eval()
+    assert len(det.stream().push(sound)) == len(expected) > 0
+
+
+def test_weights_that_are_changed_in_place_are_those_of_the_next_stream(detector: Make, sound: Tensor) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    det = detector()
+    before = [det.stream(engine=engine, refractory=0.0, warnings=False) for engine in ("torch", "onnx")]
+    assert all(stream.push(sound) for stream in before)
+    assert det.stream(engine="onnx", refractory=0.0, warnings=False).runner is before[1].runner
+    state = before[0].state_dict()
+    with torch.no_grad():
+        det.network_.head.bias.view(-1, 2)[:, 0] -= 1e3
+    for engine in ("torch", "onnx"):
+        stream = det.stream(engine=engine, refractory=0.0, warnings=False)
+        assert not stream.push(sound)
+        with pytest.raises(EvidentiaError, match="another detector"):
+            stream.load_state_dict(state)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda det: pickle.loads(pickle.dumps(det))])
+def test_a_detector_whose_streams_run_by_onnx_runtime_can_be_copied(
+    detector: Make, sound: Tensor, copied: Callable[[EventDetector], EventDetector]
+) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    det = detector()
+    expected = det.stream(engine="onnx").push(sound)
+    found = copied(det).stream(engine="onnx").push(sound)
+    assert [(each.label, each.segment) for each in found] == [(each.label, each.segment) for each in expected]
