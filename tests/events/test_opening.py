@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia.events import WBC, Clip, EventDetector
+from evidentia.events import WBC, Clip, EventDetector, synthetic_clips
 
 Make = Callable[..., EventDetector]
 
@@ -63,3 +64,27 @@ def test_a_detector_whose_streams_run_by_onnx_runtime_can_be_copied(
     expected = det.stream(engine="onnx").push(sound)
     found = copied(det).stream(engine="onnx").push(sound)
     assert [(each.label, each.segment) for each in found] == [(each.label, each.segment) for each in expected]
+
+
+@pytest.mark.parametrize("series", [False, True])
+def test_detectors_are_of_single_precision_whatever_the_default_is(tmp_path: Path, *, series: bool) -> None:
+    clips = synthetic_clips(6, seed=1, labels=["siren", "clicks"], duration=2.0)
+    if series:
+        clips = [Clip(clip.samples[:320].view(-1, 2), 80, clip.events) for clip in clips]
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            det = EventDetector("temporal" if series else "crnn", epochs=1, seed=0, progress=False).fit(clips)
+            det.save(tmp_path / "detector.safetensors")
+            det = EventDetector.load(tmp_path / "detector.safetensors")
+            det.head_ = det.head_.model_copy(update={"threshold": -2.0})
+            streams = [det.stream(warnings=False), det.stream(warnings=False, engine="onnx")]
+            found.append(det.detect(clips[0], warnings=False))
+            found += [stream.push(clips[0].samples) for stream in streams]
+            assert det.evaluate(clips).macro_f1 >= 0
+        finally:
+            torch.set_default_dtype(torch.float32)
+    told = [[(each.label, each.segment) for each in detections] for detections in found]
+    assert told[0]
+    assert all(each == told[0] for each in told)

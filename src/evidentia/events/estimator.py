@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.learnt import LearntAttributes
+from evidentia._support.precision import single_precision
 from evidentia.evaluation import EventTruth
 from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
 from evidentia.events.clips import Clip, Event, event_truth
@@ -108,6 +109,7 @@ class EventDetector(LearntAttributes):
         self.calibration_: dict[str, Any]
         self._runners = Runners()
 
+    @single_precision()
     def fit(self, clips: Sequence[Clip], validation: Sequence[Clip] | None = None) -> Self:
         """Train on clips, then calibrate on others; a detector stays as it was until all of it is done.
 
@@ -153,6 +155,7 @@ class EventDetector(LearntAttributes):
         self.head_, self.warning_ = alarm.head, warning.head
         return self
 
+    @single_precision()
     def beta(self, clips: Sequence[Clip]) -> SegmentBeta:
         """The network's Beta parameters for each segment and class of clips."""
         found = self._ready(clips)
@@ -212,6 +215,7 @@ class EventDetector(LearntAttributes):
         announcer = Announcer(self.labels_, outputs, self.inputs_.seconds, labels, clip.events)
         return detect_offline(found, self.head_, self.warning_ if warnings else None, rule, announcer)
 
+    @single_precision()
     def stream(
         self,
         *,
@@ -242,6 +246,7 @@ class EventDetector(LearntAttributes):
         save_detector(self, path)
 
     @classmethod
+    @single_precision()
     def load(cls, path: str | Path, network: EventNetwork | None = None) -> Self:
         """Load what `save` wrote; nothing in the file can run code.
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from evidentia._support.checks import validation
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.files import write_atomically
+from evidentia._support.precision import single_precision
 from evidentia.events.networks.network import EventNetwork
 from evidentia.events.state import Array, Arrays
 from evidentia.events.streams.pipeline import Engine, Pipeline, Ran, Tensors
@@ -189,6 +190,7 @@ def export_onnx(network: EventNetwork | EventDetector, path: str | Path) -> None
     write_atomically(path, lambda part: _write(part, content))
 
 
+@single_precision()
 def onnx_bytes(step: NetworkStep) -> bytes:
     """A step as an ONNX model, for any number of streams at once."""
     weight = step.network.head.weight
@@ -238,6 +240,7 @@ def session(model: bytes | str | Path, threads: int = 1) -> Any:
         raise EvidentiaError(f"ONNX Runtime does not take the model ({error}); use the engine 'torch'") from error
 
 
+@single_precision()
 @torch.no_grad()
 def check_agreement(step: NetworkStep, runtime: Any, segments: int = 6, batch: int = 3) -> float:
     """Require that ONNX Runtime gives what PyTorch does on random inputs, and return the largest difference.
