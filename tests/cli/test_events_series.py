@@ -228,6 +228,17 @@ def test_the_column_of_times_has_any_name(pump: Path, tmp_path: Path) -> None:
     assert lines(detect(pump, pump / "0.csv", "--rate", "10")) == expected
 
 
+def test_samples_that_share_a_decision(pump: Path, tmp_path: Path) -> None:
+    model = tmp_path / "pump.safetensors"
+    result = run("train", pump, "--out", model, "--segment", "5", "--epochs", "1", "--macro-f1", "0.5")
+    assert result.exit_code == 0, result.output
+    assert EventDetector.load(model).inputs_.seconds == 0.5
+    found = lines(run("detect", model, pump / "0.csv", "--format", "json"))
+    assert found
+    assert all(each["time"] % 0.5 == 0 for each in found)
+    assert lines(run("detect", model, "-", "--format", "json", stdin=(pump / "0.csv").read_bytes())) == found
+
+
 def test_semicolons_and_decimal_commas_on_stdin(pump: Path) -> None:
     rows = text(rows_of(pump)).replace(",", ";").replace(".", ",")
     assert lines(detect(pump, "-", stdin=rows)) == lines(detect(pump, pump / "0.csv"))

@@ -97,6 +97,10 @@ def train(
             help="Whether clips are sound or numbers of a sensor. Default: CSV files are numbers, others sound."
         ),
     ] = None,
+    segment: Annotated[
+        int | None,
+        typer.Option(min=1, help="Samples of a series that share a decision, else each has one; frames of sound, 4."),
+    ] = None,
     start: Annotated[
         Path | None, typer.Option(help="A trained detector to start from; its classes may differ.")
     ] = None,
@@ -136,6 +140,7 @@ def train(
         network=network,
     )
     model |= {"size": size, "head": head, "seed": seed, "early_collar": early_collar}
+    model["network_settings"] = _given(segment=segment)
     model["preset"] = None if preset == "none" else preset
     run_train(
         data,
