@@ -229,6 +229,16 @@ def test_an_event_that_goes_on_when_the_clock_begins_is_cut_there(tmp_path, begi
         read_series(series, [Event("x", -1, 2)], rate=10, columns=["flow"])
 
 
+def test_an_event_that_goes_on_when_the_recording_ends_is_cut_there(tmp_path):
+    series = write(tmp_path / "a.csv", [f"{100 + n / 10:.1f}" for n in range(60)])
+    (tmp_path / "a.events.csv").write_text("label,onset,offset\nx,104,150\n")
+    (clip,) = load_series(series)
+    assert clip.events == (Event("x", 4.0, 6.0),)
+    assert read_series(series, [Event("x", 4, 50)], rate=10, columns=["flow"]).events == clip.events
+    with pytest.raises(ev.EvidentiaError, match=r"column 'time': 'x' lasts from 106 s to 107 s, after the last sample"):
+        read_series(series, [Event("x", 106, 107)])
+
+
 def test_empty_lines_before_the_names_are_passed_over(tmp_path):
     (tmp_path / "a.csv").write_text("\n  \ntime;flow\n0,0;1,5\n0,1;2,5\n0,2;x\n")
     with pytest.raises(FileFormatError, match="line 6 of"):

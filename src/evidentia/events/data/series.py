@@ -41,7 +41,7 @@ def read_series(
             or tabs, beside which numbers may have decimal commas.
         events: a CSV file with the columns label, onset and offset among others, or the events; in seconds on the clock
             of the column of times, or from the first sample if `rate` is given. In the clip they count from the first
-            sample; one that is going on then begins with it.
+            sample; one that is going on then begins with it, and one that is after the last ends with that.
         rate: samples a second; without it the file must have a column of times in seconds, which may begin at any time
             and must be evenly spaced, within half a step, but for gaps.
         time: the name of that column, in upper or lower case, which is no channel.
@@ -59,7 +59,8 @@ def read_series(
     table = read_columns(path, rate=rate, time=time, columns=columns)
     given = _read_events(events) if isinstance(events, str | os.PathLike) else tuple(events)
     # A clock may begin at 0 as at any time; without one, events count from the first sample already.
-    found = [_on_clock(event, table.begin, f"{path}, column {time!r}") for event in given] if rate is None else given
+    clock, earliest = (f"{path}, column {time!r}", -math.inf) if rate is None else (str(path), 0.0)
+    found = [_placed(as_event(event, clock, earliest=earliest), table, clock) for event in given]
     return Clip(torch.from_numpy(table.samples), table.rate, tuple(found), Path(path).stem, table.columns)
 
 
@@ -166,15 +167,19 @@ def _check_all_belong(files: Sequence[Path], given: Path) -> None:
         )
 
 
-def _on_clock(event: Event, begin: float, clock: str) -> Event:
-    """An event by a clock that shows `begin` at the first sample, in seconds from that."""
-    label, onset, offset = as_event(event, clock, earliest=-math.inf)
-    if offset <= begin:
+def _placed(event: Event, table: Columns, clock: str) -> Event:
+    """What was recorded of an event by a clock, in seconds from the first sample."""
+    label, onset, offset = event
+    begin, duration = table.begin, len(table.samples) / table.rate
+    if offset <= begin or onset - begin >= duration:
+        where = f"before the first sample, which is at {begin:.12g} s"
+        if offset > begin:
+            where = f"after the last sample, which ends at {begin + duration:.12g} s"
         raise EvidentiaError(
-            f"{clock}: {label!r} lasts from {onset:.12g} s to {offset:.12g} s, before the first sample, which is at "
-            f"{begin:.12g} s; give events by the same clock"
+            f"{clock}: {label!r} lasts from {onset:.12g} s to {offset:.12g} s, {where}; give events in seconds by the "
+            "same clock"
         )
-    return Event(label, max(0.0, onset - begin), offset - begin)
+    return Event(label, max(0.0, onset - begin), min(offset - begin, duration))
 
 
 def _read_events(path: str | os.PathLike[str]) -> tuple[Event, ...]:
