@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from evidentia._support.errors import EvidentiaError
 
 # Names of a list that are told; a table may have thousands.
 _TOLD = 10
+
+
+def table_columns(values: Any) -> tuple[str, ...]:
+    """The names of the columns of a table, such as a `DataFrame`; empty for anything else, and if they are no texts.
+
+    Example:
+        >>> import pandas as pd
+        >>> table_columns(pd.DataFrame({"heat": [20.0], "flow": [1.0]})), table_columns(pd.DataFrame([[20.0, 1.0]]))
+        (('heat', 'flow'), ())
+    """
+    names = tuple(values.columns) if hasattr(values, "columns") and hasattr(values, "__array__") else ()
+    return names if all(isinstance(name, str) for name in names) else ()
 
 
 def column_order(found: Sequence[str], wanted: Sequence[str], name: str, unit: str = "columns") -> list[int]:

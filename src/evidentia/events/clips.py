@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
+from evidentia._support.columns import table_columns
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
 
@@ -47,8 +48,8 @@ class Clip:
         rate: samples a second.
         events: labelled intervals in order of their onsets; events of one class may overlap.
         name: what to call the clip in messages.
-        columns: the names of the channels of shape `(n, channels)`, by which a detector puts them in order; none if
-            empty.
+        columns: the names of the channels of shape `(n, channels)`, by which a detector puts them in order; those of
+            samples that are a table with names, such as a `DataFrame`, if empty.
 
     Example:
         >>> from evidentia.events import Clip
@@ -80,7 +81,7 @@ class Clip:
             (as_event(event, self.name, samples.shape[0] / rate) for event in self.events),
             key=lambda event: (event.onset, event.offset, event.label),
         )
-        columns = tuple(self.columns)
+        columns = tuple(self.columns) or table_columns(self.samples)
         if columns and (samples.ndim != 2 or len(set(columns)) != len(columns) or len(columns) != samples.shape[1]):
             raise EvidentiaError(
                 f"{self.name}: columns must name each of the channels once, got {', '.join(map(str, columns))} for "

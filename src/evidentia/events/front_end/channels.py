@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from evidentia._support.columns import column_order
+import numpy as np
+
+from evidentia._support.columns import column_order, table_columns
 from evidentia.events.clips import Clip
 
 
@@ -35,3 +38,18 @@ def arranged(clips: Sequence[Clip], columns: Sequence[str]) -> list[Clip]:
             places = column_order(clip.columns, order, clip.name, "channels")
             result.append(replace(clip, samples=clip.samples[:, places], columns=order))
     return result
+
+
+def in_order(samples: Any, columns: Sequence[str]) -> Any:
+    """Samples with their channels in the order of some names, if they are a table that has names; else as they are.
+
+    Example:
+        >>> import pandas as pd
+        >>> in_order(pd.DataFrame({"heat": [20.0, 21.0], "flow": [1.0, 2.0]}), ["flow", "heat"])
+        array([[ 1., 20.],
+               [ 2., 21.]])
+    """
+    found, wanted = table_columns(samples), tuple(columns)
+    if not found or not wanted or found == wanted:
+        return samples
+    return np.asarray(samples)[:, column_order(found, wanted, "the table", "channels")]

@@ -31,6 +31,7 @@ class Runner:
         pipeline: network and heads.
         inputs: the front end.
         labels: the classes.
+        columns: the names of a series' channels, if they have names.
         trigger: when calls become alarms, and warnings.
     """
 
@@ -38,6 +39,7 @@ class Runner:
     pipeline: Pipeline
     inputs: Inputs
     labels: tuple[str, ...]
+    columns: tuple[str, ...]
     trigger: Trigger
 
     @cached_property

@@ -43,7 +43,7 @@ class Runners:
         key = (engine, warnings, trigger)
         if key not in self._runners:
             pipeline, runs = self._engine(det, engine, warnings)
-            self._runners[key] = Runner(runs, pipeline, det.inputs_, det.labels_, trigger)
+            self._runners[key] = Runner(runs, pipeline, det.inputs_, det.labels_, det.columns_, trigger)
         return self._runners[key]
 
     def _engine(self, det: EventDetector, engine: str, warnings: bool) -> tuple[Pipeline, Engine]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.events.clips import Event, as_number
+from evidentia.events.front_end.channels import in_order
 from evidentia.events.front_end.chunks import Samples
 from evidentia.events.streams.detections import Announcer, Detection
 from evidentia.events.streams.memory import Memory
@@ -39,6 +40,7 @@ class DetectorStream:
     | floats | taken as they are: in [-1, 1] for sound, in the units of training for a series |
     | int16, int32, int8, uint8 | sound: divided by full scale, other whole numbers are an error; series: numbers |
     | several channels, shape (n, c) | sound: averaged, up to 8; series: must be those of training |
+    | a table with names, as a DataFrame | series: put in the order of training, if that had names |
     | NaN, infinity | sound: silence; series: the last good number, at first the mean of training. See `invalid` |
     | beyond [-1, 1] | sound: limited to it. Counted in `clipped` |
     | silence | taken as any sound: zeros have a finite log-mel |
@@ -156,7 +158,8 @@ class DetectorStream:
             return self._after_gap(seconds)
         if seconds is not None:
             raise EvidentiaError("seconds is the length of a gap; give it with None in place of samples")
-        return self._place.with_more(self.runner.inputs.as_samples(samples)), 0
+        runner = self.runner
+        return self._place.with_more(runner.inputs.as_samples(in_order(samples, runner.columns))), 0
 
     def _after_gap(self, seconds: float | None) -> tuple[Place, int]:
         if seconds is None or not 0 <= as_number(seconds) < math.inf:
