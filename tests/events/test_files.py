@@ -162,6 +162,12 @@ def test_events_are_cut_at_the_end_of_their_sound_and_refused_beyond_it(tmp_path
         load_strong(table, tmp_path)
 
 
+def test_a_row_may_end_with_the_name_of_its_file(tmp_path):
+    rows = ["filename|onset|offset|event_label", "a.wav|0.1|0.2|Dog", "b.wav", "c.wav|||"]
+    found = read_strong_labels(tsv(tmp_path / "labels.tsv", *rows))
+    assert found == {"a.wav": [Event("Dog", 0.1, 0.2)], "b.wav": [], "c.wav": []}
+
+
 def test_audioset_strong_labels_names_and_subsets(tmp_path):
     table = tsv(
         tmp_path / "strong.tsv",

@@ -61,7 +61,8 @@ def read_strong_labels(path: str | os.PathLike[str]) -> dict[str, list[Event]]:
         )
     found: dict[str, list[Event]] = {}
     for line, row in rows[1:]:
-        if len(row) != 4 or not row[0]:
+        # Editors take the tabs away that end a line.
+        if len(row) not in (1, 4) or not row[0]:
             raise FileFormatError(f"line {line} of {path} must have a file name and three more columns, got {row}")
         events = found.setdefault(row[0], [])
         if any(row[1:]):
