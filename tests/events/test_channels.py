@@ -1,4 +1,4 @@
-"""The channels of a series by their names: tables are put in order as files are."""
+"""Tables and arrays of other libraries: data frames are put in order as files are, what is masked is missing."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def test_a_table_of_others_is_refused(named: EventDetector, table: pd.DataFrame)
         named.stream().push(table.rename(columns={"heat": "hat"}))
     with pytest.raises(EvidentiaError, match="time is unknown"):
         named.stream().push(table.assign(time=0.1))
+
+
+def test_what_is_masked_is_missing(named: EventDetector, table: pd.DataFrame) -> None:
+    holes = table.to_numpy(np.float32, copy=True)
+    masked = np.ma.masked_array(holes.copy(), mask=False)
+    holes[10:20, 1] = np.nan
+    masked[10:20, 1] = np.ma.masked
+    found = [named.stream() for _ in range(2)]
+    assert push_many(found, [masked, holes])[0]
+    assert [stream.invalid for stream in found] == [10, 10]
+    assert torch.equal(Clip(masked, 10).samples.isnan(), torch.from_numpy(holes).isnan())
+    # Whole numbers have no NaN.
+    with pytest.raises(EvidentiaError, match="give floats"):
+        found[0].push(masked.round().astype(int))
+    found[0].push(np.ma.masked_array(np.zeros((2, 4), dtype=int)))
+    assert (found[0].time, found[0].invalid) == (6.2, 10)

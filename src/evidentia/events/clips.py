@@ -16,6 +16,7 @@ from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
 from evidentia._support.columns import table_columns
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
+from evidentia.events.front_end.chunks import unmasked
 
 ANY = "*"
 """The label of a detection that is of no class in particular: something is beginning."""
@@ -164,6 +165,7 @@ def event_truth(
 
 
 def _samples(given: TensorLike, name: str) -> Tensor:
+    given = unmasked(given)
     samples = as_float_tensor(given, f"{name}: samples")
     whole = isinstance(given, np.ndarray) and given.dtype.kind in "iub"
     if whole or (isinstance(given, Tensor) and not given.is_floating_point()):

@@ -85,7 +85,25 @@ def series_samples(given: Any, channels: int) -> Samples:
     return samples
 
 
+def unmasked(given: Any) -> Any:
+    """A masked array, as readers of netCDF files give it, with NaN for what is masked; anything else as it is.
+
+    Example:
+        >>> unmasked(np.ma.masked_greater([1.0, 9.9e36], 1e36))
+        array([ 1., nan])
+    """
+    if not np.ma.isMaskedArray(given):
+        return given
+    if given.dtype.kind in "iu" and np.ma.is_masked(given):
+        raise EvidentiaError(
+            f"whole numbers have none for what is masked, got a masked array of {given.dtype}; give floats, "
+            "array.astype(float)"
+        )
+    return given.filled(np.nan) if given.dtype.kind == "f" else given.data
+
+
 def _as_array(given: Any) -> npt.NDArray[Any]:
+    given = unmasked(given)
     try:
         if isinstance(given, Tensor):
             # NumPy has no bfloat16.
