@@ -258,6 +258,13 @@ def test_ava_labels_become_events_and_features_clips(tmp_path):
     assert parts[1].events == (Event("stand", 0.0, 0.5), Event("stand", 2.5, 3.0))
 
 
+def test_rounding_leaves_nothing_of_an_action_where_a_video_is_cut(tmp_path):
+    np.save(tmp_path / "v1.npy", np.zeros((10, 2)))
+    labels = {"v1": [Event("wave", 0.1, 0.1 + 0.2)]}  # a little after 0.3, where the second clip begins
+    clips = load_ava(labels, tmp_path, rate=10.0, start=0.0, clip_seconds=0.3)
+    assert [len(clip.events) for clip in clips] == [1, 0, 0, 0]
+
+
 def test_both_of_avas_lists_of_actions_are_read(tmp_path):
     (tmp_path / "list.pbtxt").write_text(
         'label {\n  name: "swim"\n  label_id: 13\n  label_type: PERSON_MOVEMENT\n}\n'

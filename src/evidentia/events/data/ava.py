@@ -25,6 +25,8 @@ from evidentia.events.data.tables import read_table
 _STEP = 1.0
 # A larger share of what is labelled than this does not lie outside of the features by chance.
 _MOST_OUTSIDE = 0.1
+# What is left of an event where a clip is cut at its end, by times that are rounded, is none.
+_ROUNDING = 1e-6
 _Table: TypeAlias = Mapping[str, Sequence[Event]]
 _ENTRY = re.compile(r'name:\s*"([^"]*)"[^{}]*?\b(?:label_)?id:\s*(\d+)', re.DOTALL)
 
@@ -144,7 +146,7 @@ def video_clips(
         inside = [
             Event(label, max(0.0, onset - begin), min(seconds, offset - begin))
             for label, onset, offset in events
-            if onset - begin < seconds and offset - begin > 0
+            if min(seconds, offset - begin) - max(0.0, onset - begin) > _ROUNDING
         ]
         clips.append(Clip(part, rate, tuple(inside), name if size is None else f"{name}#{number}"))
     return clips
