@@ -13,6 +13,7 @@ from evidentia._support.errors import FileFormatError
 from evidentia.events import Clip, Event, EventDetector, SeriesInputs, SoundInputs, load_series, read_series
 from evidentia.events.clip_kinds import in_step
 from evidentia.events.data import tables as tables_module
+from evidentia.events.data.series_times import even_rows
 from evidentia.events.streams.clock import Clock
 
 
@@ -227,6 +228,26 @@ def test_an_event_that_goes_on_when_the_clock_begins_is_cut_there(tmp_path, begi
     # By a rate, events count from the first sample, so that there are none before it.
     with pytest.raises(ev.EvidentiaError, match="from -1 s to 2 s"):
         read_series(series, [Event("x", -1, 2)], rate=10, columns=["flow"])
+
+
+@pytest.mark.parametrize(("waver", "lost"), [(0.05, 0.1), (0.15, 0.005), (0.15, 0.02), (0.2, 0.02)])
+@pytest.mark.parametrize("begin", [0.0, 1.7e9])
+def test_lost_samples_are_found_where_times_waver(waver, lost, begin):
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        kept = draw.random(800) > lost
+        kept[0] = True
+        times = begin + (np.arange(800) + draw.uniform(-waver, waver, 800)).round(3) / 10
+        rate, places = even_rows(times[kept], list(range(800)), Path("a.csv"), "time")
+        assert rate == pytest.approx(10, rel=1e-3)
+        assert places.tolist() == np.flatnonzero(kept).tolist()
+
+
+def test_times_at_random_are_not_even():
+    for seed in range(12):
+        times = np.random.default_rng(seed).exponential(0.1, 200).cumsum()
+        with pytest.raises(FileFormatError, match="must rise evenly"):
+            even_rows(times, list(range(200)), Path("a.csv"), "time")
 
 
 def test_an_event_that_goes_on_when_the_recording_ends_is_cut_there(tmp_path):

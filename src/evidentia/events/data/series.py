@@ -43,7 +43,7 @@ def read_series(
             of the column of times, or from the first sample if `rate` is given. In the clip they count from the first
             sample; one that is going on then begins with it, and one that is after the last ends with that.
         rate: samples a second; without it the file must have a column of times in seconds, which may begin at any time
-            and must be evenly spaced, within half a step, but for gaps.
+            and must be evenly spaced, within half a step, but for gaps; within a quarter, where samples are missing.
         time: the name of that column, in upper or lower case, which is no channel.
         columns: the channels to keep, in this order; all if None.
 

@@ -20,8 +20,11 @@ _GAP = 1.75
 # so many rows.
 _OFF = 0.5
 _NEAR = 31
-# If more steps than this share are a unit longer than usual, that is rounding.
+# If more steps than this share are a unit longer than usual, that is rounding; if more miss samples, there is no usual.
 _MANY = 0.2
+# A clock begins by so many rows, and each row counts so much against it; with all rows placed it has a better period,
+# by which it goes through them again, so many times.
+_FIRST, _TRUST, _ROUNDS = 9, 0.1, 3
 # How far from the estimate a round rate may be, in standard errors of it; and at least, as a share of it.
 _ERRORS = 4.0
 _EXACT = 1e-9
@@ -30,8 +33,8 @@ _EXACT = 1e-9
 def even_rows(times: Numbers, lines: list[int], path: Path, column: str) -> tuple[float, npt.NDArray[np.int64]]:
     """The rate of a series, and which of its evenly spaced samples each row is: one after the other but for gaps.
 
-    Times may be rounded and waver, by less than half a step. A step of two or more is a gap, after which rows are put
-    on the nearest sample.
+    Times may be rounded and waver, by less than half a step, and where samples are missing by a quarter of one. After a
+    gap rows are put on the nearest sample.
 
     Args:
         times: in seconds, rising.
@@ -65,25 +68,65 @@ def even_rows(times: Numbers, lines: list[int], path: Path, column: str) -> tupl
     usual = float(np.sort(steps)[(len(steps) - 1) // 2])
     gaps = steps > _GAP * usual + _rounding(times, steps, usual)
     period, error, off = _fitted(times, gaps)
-    if off.max() >= _OFF * period:
+    even = off.max() < _OFF * period
+    # Where times waver, a step over a missing sample may be no longer than others.
+    followed = None if even and not gaps.any() else _followed(times, usual)
+    if followed is not None:
+        period, error, _ = followed
+    elif not even:
         row = int(off.argmax())
         raise FileFormatError(
             f"column {column!r} of {path} must rise evenly; most steps are {usual:g} s, but line {lines[row]} is "
             f"{off[row]:g} s off; resample the series, or pass rate="
         )
     rate = round_rate(1 / period, _ERRORS * error / period)
+    moved = _moved(steps, gaps, rate) if followed is None else followed[2]
+    if (moved > LONGEST_GAP + 1).any():
+        row = int((moved > LONGEST_GAP + 1).argmax())
+        raise FileFormatError(
+            f"{path} has a gap of {steps[row]:g} s from line {lines[row]} to {lines[row + 1]}, which misses more "
+            f"than {LONGEST_GAP} samples; cut the series in two files there"
+        )
+    return rate, np.concatenate([[0], moved.cumsum()])
+
+
+def _moved(steps: Numbers, gaps: npt.NDArray[np.bool_], rate: float) -> npt.NDArray[np.int64]:
+    """How many samples each row is on from the one before: one but for gaps."""
     ahead, moved = 0.0, np.ones(len(steps), dtype=np.int64)
     for row in np.flatnonzero(gaps).tolist():
         # What one gap was rounded by is made up for at the next.
         exact = steps[row] * rate + ahead
         moved[row] = max(1, round(exact))
         ahead = exact - moved[row]
-        if moved[row] > LONGEST_GAP + 1:
-            raise FileFormatError(
-                f"{path} has a gap of {steps[row]:g} s from line {lines[row]} to {lines[row + 1]}, which misses more "
-                f"than {LONGEST_GAP} samples; cut the series in two files there"
-            )
-    return rate, np.concatenate([[0], moved.cumsum()])
+    return moved
+
+
+def _followed(times: Numbers, usual: float) -> tuple[float, float, npt.NDArray[np.int64]] | None:
+    """The period, its standard error and how far each row is on, by a clock that follows the times.
+
+    A row is the sample that is nearest to its time. None if two would be the same sample, or if many are missing: then
+    times are not even.
+    """
+    period, first = usual, times[:_FIRST]
+    for _ in range(_ROUNDS):
+        # When the sample before the first was due, by the first rows.
+        due = float(np.median(first - period * np.arange(1, len(first) + 1)))
+        places, place = np.zeros(len(times), dtype=np.int64), 0
+        for row, time in enumerate(times.tolist()):
+            step = round((time - due) / period)
+            if row and step < 1:
+                return None
+            place += step
+            due += step * period
+            due += _TRUST * (time - due)
+            places[row] = place
+        x, t = places - places.mean(), times - times.mean()
+        total = float(x @ x)
+        period = float(x @ t) / total
+    moved = np.diff(places)
+    if (moved > 1).mean() > _MANY:
+        return None
+    return period, float((t - period * x).std()) / total**0.5, moved
 
 
 def round_rate(rate: float, uncertainty: float) -> float:
