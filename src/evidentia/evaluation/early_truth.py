@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -75,10 +75,11 @@ class EventTruth:
     ) -> EventTruth:
         """From a list of events (class, onset in seconds, offset in seconds) for each clip."""
         _check_segment(segment)
-        sizes = torch.as_tensor(lengths, dtype=torch.int64)
-        if sizes.ndim != 1 or len(sizes) != len(events) or bool((sizes < 0).any()):
+        sizes = _whole(lengths)
+        if sizes is None or sizes.ndim != 1 or len(sizes) != len(events) or bool((sizes < 0).any()):
+            got = repr(lengths)[:80] if sizes is None or sizes.ndim == 0 else tuple(sizes.shape)
             raise EvidentiaError(
-                f"lengths must give a number of segments for each of {len(events)} clips, got {tuple(sizes.shape)}"
+                f"lengths must give a whole number of segments, at least 0, for each of {len(events)} clips, got {got}"
             )
         rows: list[tuple[int, int, float, float]] = []
         for number, (found, size) in enumerate(zip(events, sizes.tolist(), strict=True)):
@@ -99,10 +100,10 @@ class EventTruth:
         y = as_binary(active, "activity").cpu()
         if y.ndim != 3:
             raise EvidentiaError(f"activity must have shape (clips, segments, classes), got {tuple(y.shape)}")
-        sizes = torch.full((len(y),), y.shape[1]) if lengths is None else torch.as_tensor(lengths, dtype=torch.int64)
-        if sizes.shape != (len(y),) or bool(((sizes < 0) | (sizes > y.shape[1])).any()):
+        sizes = torch.full((len(y),), y.shape[1]) if lengths is None else _whole(lengths)
+        if sizes is None or sizes.shape != (len(y),) or bool(((sizes < 0) | (sizes > y.shape[1])).any()):
             raise EvidentiaError(
-                f"lengths must give for each of {len(y)} clips a number of segments up to {y.shape[1]}"
+                f"lengths must give for each of {len(y)} clips a whole number of segments up to {y.shape[1]}"
             )
         y = y & _within(sizes, y.shape[1])
         edge = torch.zeros_like(y[:, :1])
@@ -203,7 +204,7 @@ class EventTruth:
 def _merged(found: Sequence[tuple[int, float, float]], num_classes: int, number: int) -> list[tuple[int, float, float]]:
     """Events in order of class and onset, those that touch joined to one."""
     merged: list[tuple[int, float, float]] = []
-    for label, onset, offset in sorted((int(k), float(start), float(end)) for k, start, end in found):
+    for label, onset, offset in sorted(_event(given, number) for given in found):
         if not 0 <= label < num_classes:
             raise EvidentiaError(f"clip {number} has an event of class {label}; classes are 0 to {num_classes - 1}")
         if not 0 <= onset < offset < float("inf"):
@@ -216,6 +217,31 @@ def _merged(found: Sequence[tuple[int, float, float]], num_classes: int, number:
         else:
             merged.append((label, onset, offset))
     return merged
+
+
+def _event(given: Any, number: int) -> tuple[int, float, float]:
+    """A class by its number, an onset and an offset."""
+    try:
+        label, onset, offset = given
+        found = int(label), float(onset), float(offset)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or isinstance(label, str) or found[0] != label:
+        raise EvidentiaError(
+            f"clip {number}: an event is the number of its class, an onset and an offset in seconds, got {given!r}; "
+            "evidentia.events.event_truth takes clips whose classes have names"
+        )
+    return found
+
+
+def _whole(given: Any) -> Tensor | None:
+    """Whole numbers as int64; None for anything else."""
+    try:
+        numbers = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    whole = numbers.to(torch.int64)
+    return whole if bool((whole == numbers).all()) else None
 
 
 def _within(lengths: Tensor, segments: int) -> Tensor:
