@@ -239,6 +239,17 @@ def test_samples_that_share_a_decision(pump: Path, tmp_path: Path) -> None:
     assert lines(run("detect", model, "-", "--format", "json", stdin=(pump / "0.csv").read_bytes())) == found
 
 
+def test_a_sensor_that_is_too_fast_for_a_decision_a_sample_is_told(tmp_path: Path) -> None:
+    samples = np.random.default_rng(0).normal(size=2000)
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("hum\n" + "\n".join(f"{sample:.3f}" for sample in samples))
+        (tmp_path / f"{name}.events.csv").write_text("label,onset,offset\nknock,0.1,0.2\n")
+    result = run("train", tmp_path, "--out", tmp_path / "model", "--rate", "8000", "--epochs", "1")
+    assert result.exit_code == 0, result.output
+    assert "warning: there are 8,000 segments a second" in result.stderr
+    assert "share one: --segment 64" in result.stderr
+
+
 def test_semicolons_and_decimal_commas_on_stdin(pump: Path) -> None:
     rows = text(rows_of(pump)).replace(",", ";").replace(".", ",")
     assert lines(detect(pump, "-", stdin=rows)) == lines(detect(pump, pump / "0.csv"))

@@ -260,8 +260,10 @@ def test_a_fast_sensor_is_no_sound(tmp_path: Path) -> None:
     clips = [Clip(100 * torch.randn(4000), 8000, [("knock", 0.1, 0.2)], f"sensor {k}") for k in range(2)]
     with pytest.raises(EvidentiaError, match="sound=False"):
         EventDetector("temporal", **QUICK).fit(clips)
-    det = EventDetector("temporal", sound=False, **QUICK).fit(clips)
+    with pytest.warns(UserWarning, match=r"8,000 segments a second.*\{\"segment\": 64\}"):
+        det = EventDetector("temporal", sound=False, **QUICK).fit(clips)
     assert isinstance(det.inputs_, SeriesInputs)
+    det = EventDetector("temporal", sound=False, network_settings={"segment": 20}, **QUICK).fit(clips)
     det.save(tmp_path / "detector")
     again = EventDetector.load(tmp_path / "detector")
     assert again.sound is False

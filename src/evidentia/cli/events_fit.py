@@ -56,7 +56,7 @@ def run_train(
     source |= {"series_rate": rate, "time_column": time_column}
     training = read_clips(data, "train", count=clips, **source)
     held = _held_out(data, validation, clips, source)
-    with warnings.catch_warnings():
+    with told_as_options(), warnings.catch_warnings():
         # It is told in a sentence of its own, beneath the target.
         warnings.filterwarnings("ignore", message="the clips to calibrate on")
         detector.fit(training, held)

@@ -177,4 +177,7 @@ def _with_times(
 
 
 def _as_options(told: str) -> str:
-    return told.replace("rate=", "--rate").replace("time=", "--time")
+    named = {"rate=": "--rate", "time=": "--time", 'network_settings={"segment": 64}': "--segment 64"}
+    for name, option in named.items():
+        told = told.replace(name, option)
+    return told

@@ -16,6 +16,8 @@ from evidentia.learning.seeding import seeded
 
 # So many samples beyond full scale are loud moments; with more, the clip has another scale.
 _LOUD = 0.01
+# A core comes to so many decisions a second at best.
+_DECISIONS = 2000
 
 
 def check_choices(network: Any, labels: Any, sound: Any) -> None:
@@ -80,6 +82,12 @@ def inputs_for(
     inputs = Inputs.for_clip(clips[0], segment, centred=not streaming, sound=sound)
     for clip in clips:
         inputs.check_clip(clip)
+    if inputs.seconds * _DECISIONS < 1:
+        warnings.warn(
+            f"there are {1 / inputs.seconds:,.0f} segments a second, each with a decision, and a core follows some "
+            'hundreds in a live stream; let more samples share one: network_settings={"segment": 64}',
+            stacklevel=3,
+        )
     return inputs
 
 
