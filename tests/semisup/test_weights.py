@@ -190,13 +190,19 @@ def test_few_of_a_large_pool_are_drawn_by_their_weights():
 
 
 def test_pools_that_are_too_large_for_multinomial_are_drawn_from_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evidentia.semisup.weights._MULTINOMIAL", 1000)
-    chances = torch.cat([torch.zeros(500), torch.full((500,), 3.0), torch.ones(500)]).double() / 2000
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        drawn = torch.cat([drawn_rows(chances, 20) for _ in range(2000)])
-    assert int(drawn.min()) >= 500
-    assert float((drawn < 1000).double().mean()) == pytest.approx(0.75, abs=0.01)
+    # Of the likely rows, a batch takes so many that later ones are drawn from what is left.
+    chances = torch.cat([torch.zeros(20), torch.full((20,), 9.0), torch.full((180,), 1.0)]).double() / 360
+    shares = []
+    for most in (len(chances), 0):
+        monkeypatch.setattr("evidentia.semisup.weights._MULTINOMIAL", most)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            batches = torch.stack([drawn_rows(chances, 20) for _ in range(4000)])
+        assert int(batches.min()) >= 20
+        assert all(len(batch.unique()) == 20 for batch in batches)
+        shares.append((batches < 40).double().mean(0))
+    assert float(shares[1].mean()) < 0.49
+    torch.testing.assert_close(shares[0], shares[1], atol=0.04, rtol=0)
 
 
 def test_those_that_are_kept_are_drawn_evenly_and_no_others() -> None:

@@ -21,8 +21,8 @@ KEPT_FROM = 0.5
 VISITS = 5
 # How often the likeliest sample may be expected in a batch for samples to be drawn at most once each.
 _SELDOM = 0.5
-# Beyond so many rows `torch.multinomial` draws none.
-_MULTINOMIAL = 2**24
+# Beyond so many rows `torch.multinomial`, which gives every row a number, takes longer than a step of a small network.
+_MULTINOMIAL = 2**17
 
 
 class SampleWeights:
@@ -235,11 +235,23 @@ def drawn_rows(chances: Tensor, count: int) -> Tensor:
     if count * float(chances.max()) <= _SELDOM:
         if len(chances) <= _MULTINOMIAL:
             return torch.multinomial(chances, count)
-        # Of so many, one is hardly drawn twice.
-        return _rows_at(torch.rand(count, dtype=torch.float64, device=chances.device), chances)
+        return _distinct_rows(chances, count)
     order = torch.randperm(len(chances), device=chances.device)
     points = (torch.arange(count, device=chances.device) + torch.rand((), device=chances.device)) / count
     return order[_rows_at(points, chances[order])]
+
+
+def _distinct_rows(chances: Tensor, count: int) -> Tensor:
+    """Rows drawn one after the other by their probabilities, where one that has been drawn before is passed over."""
+    rows = torch.empty(0, dtype=torch.int64, device=chances.device)
+    while len(rows) < count:
+        points = torch.rand(2 * count, dtype=torch.float64, device=chances.device)
+        rows = torch.cat([rows, _rows_at(points, chances)])
+        different, which = torch.unique(rows, return_inverse=True)
+        places = torch.arange(len(rows), device=rows.device)
+        first = torch.full_like(different, len(rows)).scatter_reduce_(0, which, places, "amin")
+        rows = rows[first.sort().values]
+    return rows[:count]
 
 
 def _rows_at(points: Tensor, chances: Tensor) -> Tensor:
