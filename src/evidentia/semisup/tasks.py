@@ -131,6 +131,11 @@ def train_task(
 
     Raises:
         EvidentiaError: if something is not there, or does not go with the rest.
+
+    Example:
+        >>> trained = train_task("two-moons", "pi-model", ood="faraway", ratio=0.5, updates=200, progress=False)
+        >>> trained.result.accuracy > 0.9, trained.classifier.weights_.shape, len(trained.data.x_test)
+        (True, torch.Size([4000]), 1000)
     """
     drawn = TaskData(data, ood, ratio, seed, validation, validation_use, data_options, data_root).drawn()
     clf = task_classifier(

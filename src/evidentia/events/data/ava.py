@@ -77,7 +77,16 @@ def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = Non
 
 
 def read_ava_actions(path: str | os.PathLike[str]) -> dict[int, str]:
-    """The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`, or in its list of the 60 that are scored."""
+    """The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`, or in its list of the 60 that are scored.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "actions.pbtxt"
+        ...     _ = path.write_text('label {\\n  name: "stand"\\n  label_id: 12\\n}')
+        ...     read_ava_actions(path)
+        {12: 'stand'}
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -113,6 +122,13 @@ def load_ava(
     Raises:
         EvidentiaError: if no label lies within the seconds that features cover, as with a wrong `rate` or `start`;
             where a tenth of what is labelled lies outside, or all of a video's, there is a warning.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(f"{folder}/v1.npy", np.zeros((900, 8), dtype=np.float32))
+        ...     load_ava({"v1": [Event("stand", 901.5, 905.5)]}, folder, rate=1.0)
+        [Clip('v1': 900 s at 1 Hz, 8 channels, 1 events)]
     """
     _check_pace(rate, start, clip_seconds)
     table = labels if isinstance(labels, Mapping) else read_ava(labels, names)

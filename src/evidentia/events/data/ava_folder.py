@@ -97,6 +97,11 @@ def ava_clips(
         part: `train`, `validation` or `test`.
         count: how many clips, drawn at random; all if there are not more, or if None.
         seed: of the draw.
+
+    Example:
+        >>> ava_clips(None, segments=4)
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: AVA's videos have no features to download; pass data_root ...
     """
     folder = _folder(data_root)
     table, share = _TABLES[part]

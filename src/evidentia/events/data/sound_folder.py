@@ -57,6 +57,16 @@ def folder_soundscapes(
         rate: resample to this rate.
         background: a folder of sounds that go on behind the events, in it or below it, the same for all parts; noise
             only if None.
+
+    Example:
+        >>> import soundfile, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "beep").mkdir()
+        ...     for n in range(5):
+        ...         soundfile.write(f"{folder}/beep/{n}.wav", np.sin(np.arange(8000) / (n + 2)), 16_000)
+        ...     clip = folder_soundscapes(folder, count=1)[0]
+        >>> clip.duration, {event.label for event in clip.events}
+        (10.0, {'beep'})
     """
     if part not in FOLDER_CLIPS:
         raise EvidentiaError(f"there is no part named {part!r}; choose one of: {', '.join(FOLDER_CLIPS)}")

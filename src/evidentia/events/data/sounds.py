@@ -78,6 +78,14 @@ def load_sounds(
         folder: it holds `class/anything.wav`, or flac or ogg.
         labels: load these classes only, each of which must have sounds; all that have any if None.
         rate: resample to this rate.
+
+    Example:
+        >>> import soundfile, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "beep").mkdir()
+        ...     soundfile.write(f"{folder}/beep/one.wav", np.sin(np.arange(8000)), 16_000)
+        ...     [(sound.label, len(sound.samples)) for sound in load_sounds(folder)]
+        [('beep', 8000)]
     """
     if isinstance(labels, str):
         raise EvidentiaError(f"labels must be a list of classes, such as [{labels!r}], got {labels!r}")
@@ -122,6 +130,16 @@ def load_esc50(
         labels: load these of its 50 classes only.
         folds: load these of its five folds only.
         rate: resample to this rate.
+
+    Example:
+        >>> import soundfile, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for part in ("meta", "audio"):
+        ...         Path(folder, part).mkdir()
+        ...     _ = Path(folder, "meta", "esc50.csv").write_text("filename,fold,category\\n1-dog.wav,1,dog\\n")
+        ...     soundfile.write(f"{folder}/audio/1-dog.wav", np.sin(np.arange(8000)), 16_000)
+        ...     [(sound.label, len(sound.samples)) for sound in load_esc50(folder)]
+        [('dog', 8000)]
     """
     folder = Path(root)
     if not (folder / "meta").is_dir() and (folder / "ESC-50" / "meta").is_dir():

@@ -110,6 +110,11 @@ def esc50_soundscapes(
         part: `train`, `validation` or `test`.
         count: how many clips.
         seed: seed of the random numbers.
+
+    Example:
+        >>> esc50_soundscapes("nowhere", "domestic")
+        Traceback (most recent call last):
+        FileNotFoundError: there is no file nowhere/meta/esc50.csv
     """
     for kind, given, known in (("subset", subset, [*ESC50_SUBSETS, ESC50_ALL]), ("part", part, ESC50_SPLITS)):
         if given not in known:

@@ -176,6 +176,15 @@ def export_onnx(network: EventNetwork | EventDetector, path: str | Path) -> None
     and a tensor `cache/NAME` for every name of `network.start().caches`; outputs are `outputs`, shape `(B, 1, K, 2)`,
     and `kept/NAME`, to be given back as caches with the next segment. An input that the network does not use is left
     out. Needs `evidentia[onnx]`.
+
+    Example:
+        >>> import tempfile
+        >>> from evidentia.events import make_network
+        >>> network = make_network("temporal", features=3, num_classes=2).eval()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     export_onnx(network, f"{folder}/network.onnx")
+        ...     [given.name for given in session(f"{folder}/network.onnx").get_inputs()][:2]
+        ['frames', 'begun']
     """
     found = network if isinstance(network, EventNetwork) else getattr(network, "network_", None)
     if not isinstance(found, EventNetwork):

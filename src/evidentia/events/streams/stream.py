@@ -217,6 +217,18 @@ def push_many(
 
     Returns:
         The detections of each stream.
+
+    Example:
+        >>> from evidentia.events import EventDetector, SeriesInputs, make_head, make_network
+        >>> network, inputs = make_network("temporal", features=2, num_classes=1, segment=1).eval(), SeriesInputs(
+        ...     rate=10.0, channels=2, segment=1
+        ... )
+        >>> det = EventDetector.assemble(network, ["jam"], inputs, make_head("wbc", threshold=100.0))
+        >>> pump, fan = det.stream(), det.stream()
+        >>> push_many([pump, fan], [torch.zeros(30, 2), None], seconds=[None, 1.5])
+        [[], []]
+        >>> pump.time, fan.time
+        (3.0, 1.5)
     """
     if len(streams) != len(chunks):
         raise EvidentiaError(f"every stream needs a chunk, got {len(streams)} streams and {len(chunks)} chunks")

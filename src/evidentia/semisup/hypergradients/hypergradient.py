@@ -103,6 +103,19 @@ def ift_gradient(
             parameters that require a gradient.
         inner_steps: J; 0 to differentiate where the network stands.
         terms: P, each the cost of a product with the Hessian.
+
+    Example:
+        >>> from evidentia.semisup import AUGMENTATIONS, MLP, OBJECTIVES, LastLayer
+        >>> _ = torch.manual_seed(0)
+        >>> network, objective = MLP(2, num_classes=3), OBJECTIVES["vat"]()
+        >>> labeled = torch.randn(6, 2), torch.tensor([0, 1, 2] * 2)
+        >>> consistency = objective.prepare(network, torch.randn(50, 2), AUGMENTATIONS["none"]())
+        >>> problem = InnerProblem(
+        ...     LastLayer(network), objective, consistency, 0.3, labeled, labeled, weights=torch.ones(50), rate=1e-4
+        ... )
+        >>> implicit, one_step = ift_gradient(problem, "full", inner_steps=1, terms=0), meta_gradient(problem, "full")
+        >>> torch.allclose(implicit.gradient, one_step.gradient, rtol=1e-3)
+        True
     """
     check_counts(inner_steps, terms)
     if _is_last(scope):
