@@ -77,13 +77,13 @@ def read_ava(path: str | os.PathLike[str], names: Mapping[int, str] | None = Non
 
 
 def read_ava_actions(path: str | os.PathLike[str]) -> dict[int, str]:
-    """The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`, or in its list of the 60 that are scored.
+    r"""The name of each action id in AVA's `ava_action_list_v2.2.pbtxt`, or in its list of the 60 that are scored.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "actions.pbtxt"
-        ...     _ = path.write_text('label {\\n  name: "stand"\\n  label_id: 12\\n}')
+        ...     _ = path.write_text('label {\n  name: "stand"\n  label_id: 12\n}')
         ...     read_ava_actions(path)
         {12: 'stand'}
     """

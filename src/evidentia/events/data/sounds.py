@@ -123,7 +123,7 @@ def load_esc50(
     *,
     rate: int = 16_000,
 ) -> list[Sound]:
-    """Sounds of ESC-50: `meta/esc50.csv` and `audio/`, in any of the three formats.
+    r"""Sounds of ESC-50: `meta/esc50.csv` and `audio/`, in any of the three formats.
 
     Args:
         root: the folder of ESC-50, or the one that it is in.
@@ -136,7 +136,7 @@ def load_esc50(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for part in ("meta", "audio"):
         ...         Path(folder, part).mkdir()
-        ...     _ = Path(folder, "meta", "esc50.csv").write_text("filename,fold,category\\n1-dog.wav,1,dog\\n")
+        ...     _ = Path(folder, "meta", "esc50.csv").write_text("filename,fold,category\n1-dog.wav,1,dog\n")
         ...     soundfile.write(f"{folder}/audio/1-dog.wav", np.sin(np.arange(8000)), 16_000)
         ...     [(sound.label, len(sound.samples)) for sound in load_esc50(folder)]
         [('dog', 8000)]

@@ -128,8 +128,8 @@ def ift_gradient_from(problem: LastLayerProblem, *, inner_steps: int = 3, terms:
         >>> head, hidden, clean = nn.Linear(4, 3), torch.randn(5, 4), (torch.randn(6, 4), torch.tensor([0, 1, 2] * 2))
         >>> consistency = Consistency(hidden, torch.eye(3)[[0, 1, 2, 0, 1]], counts=torch.ones(5))
         >>> problem = LastLayerProblem(
-        ...     head=head, objective=FixMatch(), consistency=consistency, coefficient=1.0, labeled=clean, unlabeled=hidden,
-        ...     validation=clean, weights=torch.ones(5), rate=0.1
+        ...     head=head, objective=FixMatch(), consistency=consistency, coefficient=1.0, labeled=clean,
+        ...     unlabeled=hidden, validation=clean, weights=torch.ones(5), rate=0.1
         ... )
         >>> ift_gradient_from(problem, inner_steps=3, terms=5).gradient.shape
         torch.Size([5])
