@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 import evidentia as ev
 from evidentia import EvidentiaError
 from evidentia._support.errors import FileFormatError
-from evidentia.learning import EvidentialClassifier
+from evidentia.learning import EvidentialClassifier, MCDropout
 
 TASKS = {"multiclass": 3, "binary": 2, "multilabel": 4}
 every_task = pytest.mark.parametrize("task", TASKS)
@@ -177,6 +177,9 @@ def test_tensors_arrays_and_datasets_are_the_same():
         ((TensorDataset(x, y),), TensorDataset(x, y)),
         ((Pairs(x, y),), Pairs(x, y)),
         ((Pairs(x, y),), TensorDataset(x)),
+        ((x.double(), y), x.double()),
+        ((TensorDataset(x.double(), y),), TensorDataset(x.double(), y)),
+        ((Pairs(x.double().numpy(), y),), Pairs(x.double().numpy(), y)),
     ]
     expected = None
     for given, asked in forms:
@@ -189,6 +192,69 @@ def test_arrays_of_float64_get_the_dtype_of_the_network():
     x, y = samples("multiclass")
     net = model().double().fit(x.double().numpy(), y.numpy(), epochs=1, progress=False)
     assert net.predict(x.double().numpy()).probs.dtype == torch.float64
+
+
+@pytest.mark.parametrize("method", ["edl", "daedl"])
+@pytest.mark.parametrize("given", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("own", [torch.float32, torch.float64])
+def test_inputs_of_any_precision_get_that_of_the_network(method, given, own):
+    x, y = samples("multiclass")
+    x = x.to(given)
+    net = model(method=method).to(own).fit(x, y, epochs=1, validation=(x, y), progress=False)
+    expected = net.predict(x.to(own)).probs
+    assert expected.dtype == own
+    for asked in (x, x.numpy(), TensorDataset(x)):
+        assert torch.equal(net.predict(asked).probs, expected)
+    assert torch.equal(MCDropout(net, 1, seed=0).predict(x).probs, MCDropout(net, 1, seed=0).predict(x.to(own)).probs)
+
+
+class Scales(nn.Linear):
+    def forward(self, x):
+        assert not x.is_floating_point()
+        return super().forward(x / 255)
+
+
+INTEGERS = torch.arange(90).reshape(45, 2)
+
+
+@pytest.mark.parametrize("backbone", [Scales(2, 4), nn.Embedding(90, 4)])
+def test_integers_are_left_to_the_network(backbone):
+    net = EvidentialClassifier(backbone, 3).fit(INTEGERS, torch.arange(3).repeat(15), epochs=1, progress=False)
+    assert torch.equal(net.predict(INTEGERS.numpy()).probs, net.predict(INTEGERS).probs)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "x", "message"),
+    [
+        (nn.Linear(2, 4), INTEGERS, r"torch.int64 \(mat1 .*\); give x.to\(torch.float32\)"),
+        (nn.Linear(2, 4).double(), INTEGERS.byte(), r"torch.uint8 \(mat1 .*\); give x.to\(torch.float64\)"),
+        (nn.Flatten(), INTEGERS > 4, r"torch.bool \(.*\); give x.to\(torch.float32\)"),
+        (nn.BatchNorm1d(2), INTEGERS.int(), r"torch.int32 \(.*\); give x.to\(torch.float32\)"),
+        (nn.Embedding(90, 4), INTEGERS.float(), r"torch.float32 \((.|\n)*\); give x.long\(\)"),
+    ],
+)
+def test_inputs_of_a_kind_that_the_network_cannot_take_are_refused_in_a_sentence(backbone, x, message):
+    net, y = EvidentialClassifier(backbone, 3), torch.arange(3).repeat(15)
+    for call in (
+        lambda: net.fit(x, y),
+        lambda: net.fit(x.numpy(), y),
+        lambda: net.fit(TensorDataset(x, y)),
+        lambda: net.predict(x),
+        lambda: net.predict(x.numpy()),
+    ):
+        with pytest.raises(EvidentiaError, match="the network cannot take inputs of " + message):
+            call()
+
+
+def test_other_errors_of_a_network_are_its_own():
+    class Breaks(nn.Linear):
+        def forward(self, x):
+            raise RuntimeError("out of luck")
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        EvidentialClassifier(Breaks(2, 4), 3).fit(INTEGERS, torch.arange(3).repeat(15))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        EvidentialClassifier(nn.Linear(3, 4), 3).predict(INTEGERS.float())
 
 
 @pytest.mark.parametrize("method", ["edl", "daedl"])

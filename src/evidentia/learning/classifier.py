@@ -16,7 +16,7 @@ from evidentia._support.checks import TensorLike, check_finite, validation_enabl
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.learning.checkpoint import load_module_tensors, module_tensors
-from evidentia.learning.data import Samples, as_dataset, as_inputs, device_of, in_order
+from evidentia.learning.data import Samples, as_dataset, by_batch, in_order, to_model
 from evidentia.learning.methods import METHODS, Method
 from evidentia.learning.modes import evaluating
 from evidentia.learning.tasks import TASKS
@@ -135,7 +135,7 @@ class EvidentialClassifier(nn.Module):
     def predict_with(self, outputs: Callable[[Tensor], Tensor], x: Samples, batch_size: int = 1024) -> Prediction:
         """Predict from the outputs that a function gives for each batch of inputs."""
         with evaluating(self):
-            return Prediction.cat([self.interpret(outputs(batch)) for batch in as_inputs(x, batch_size, self)])
+            return Prediction.cat(by_batch(lambda batch: self.interpret(outputs(batch)), x, batch_size, self))
 
     def interpret(self, outputs: Tensor) -> Prediction:
         """What a batch of outputs means."""
@@ -155,7 +155,8 @@ class EvidentialClassifier(nn.Module):
         """Train on inputs and labels, or on a `Dataset` of both.
 
         Args:
-            x: inputs as a tensor or an array, or a `Dataset` that gives pairs of input and label.
+            x: inputs as a tensor or an array, or a `Dataset` that gives pairs of input and label. Floating numbers of
+                any precision get the network's; integers stay integers, for networks that begin with an embedding.
             y: labels, unless `x` is a `Dataset`.
             settings: see `evidentia.learning.TrainingSettings`: epochs, batch_size, learning_rate, weight_decay,
                 schedule, validation, patience, seed, checkpoint, progress.
@@ -186,7 +187,7 @@ class EvidentialClassifier(nn.Module):
         features, labels = [], []
         with evaluating(self):
             for inputs, target in in_order(as_dataset(x, y, self), batch_size):
-                features.append(self.features(inputs.to(device_of(self))))
+                features.append(self.features(to_model(inputs, self)))
                 labels.append(target)
         self.method.calibrate(torch.cat(features), self._task.class_of(torch.cat(labels)))
         return self

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,11 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 
 Samples: TypeAlias = "Tensor | npt.NDArray[Any] | Dataset[Any]"
+
+_Result = TypeVar("_Result")
+
+# PyTorch's complaints about a dtype, in all of its layers, hold one of these.
+_OF_TYPES = re.compile("type|not implemented for", re.IGNORECASE)
 
 
 def as_dataset(x: Any, y: TensorLike | None, model: nn.Module, name: str = "training set") -> Dataset[Any]:
@@ -33,7 +40,7 @@ def as_dataset(x: Any, y: TensorLike | None, model: nn.Module, name: str = "trai
         return x
     if y is None:
         raise EvidentiaError(f"the {name} has no labels: give inputs and labels, or a Dataset of pairs")
-    inputs, labels = as_tensor(x, "inputs", model), as_tensor(y, "labels", model)
+    inputs, labels = _in_precision(as_tensor(x, "inputs", model), model), as_tensor(y, "labels", model)
     if inputs.ndim == 0 or labels.ndim == 0 or len(inputs) != len(labels):
         raise EvidentiaError(
             f"the {name} needs as many labels as inputs, got shapes {tuple(inputs.shape)} and {tuple(labels.shape)}"
@@ -53,15 +60,24 @@ def as_inputs(x: Samples, batch_size: int, model: nn.Module) -> Iterator[Tensor]
         if _length(x) == 0:
             raise EvidentiaError("there are no samples to predict")
         for batch in in_order(x, batch_size):
-            yield (batch[0] if isinstance(batch, list | tuple) else batch).to(device_of(model))
+            yield to_model(batch[0] if isinstance(batch, list | tuple) else batch, model)
         return
-    inputs = as_tensor(x, "inputs", model)
+    inputs = _in_precision(as_tensor(x, "inputs", model), model)
     if inputs.ndim == 0 or len(inputs) == 0:
         raise EvidentiaError(f"there are no samples to predict: got inputs of shape {tuple(inputs.shape)}")
     if inputs.is_floating_point():
         check_finite(inputs, "inputs")
     for batch in inputs.split(batch_size):
-        yield batch.to(device_of(model))
+        yield to_model(batch, model)
+
+
+def by_batch(call: Callable[[Tensor], _Result], x: Samples, batch_size: int, model: nn.Module) -> list[_Result]:
+    """What a call gives for each batch of `as_inputs`."""
+    results = []
+    for batch in as_inputs(x, batch_size, model):
+        with types_told(batch, model):
+            results.append(call(batch))
+    return results
 
 
 def in_order(dataset: Dataset[Any], batch_size: int) -> DataLoader[Any]:
@@ -82,6 +98,35 @@ def as_tensor(values: Any, name: str, model: nn.Module) -> Tensor:
     return tensor.to(dtype_of(model)) if tensor.dtype == torch.float64 else tensor
 
 
+def to_model(batch: Any, model: nn.Module) -> Any:
+    """A batch of inputs on the device of a model; floating numbers get its dtype, and integers stay as they are."""
+    return _in_precision(batch.to(device_of(model)), model)
+
+
+@contextmanager
+def types_told(inputs: Any, model: nn.Module) -> Iterator[None]:
+    """Turn PyTorch's error about inputs of a dtype that the network cannot take into a sentence that says what to do.
+
+    Which networks take integers is known by trying only: those with embeddings, and those that convert them.
+
+    Example:
+        >>> x, net = torch.ones(1, 3, dtype=torch.long), nn.Linear(3, 2)
+        >>> with types_told(x, net):
+        ...     net(x)
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: the network cannot take inputs of torch.int64 (mat1 and mat2 must ...
+    """
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        embeds = any(isinstance(module, nn.Embedding | nn.EmbeddingBag) for module in model.modules())
+        foreign = isinstance(inputs, Tensor) and (embeds or inputs.dtype != dtype_of(model))
+        if isinstance(error, EvidentiaError) or not foreign or not _OF_TYPES.search(str(error)):
+            raise
+        cure = "x.long()" if embeds else f"x.to({dtype_of(model)})"
+        raise EvidentiaError(f"the network cannot take inputs of {inputs.dtype} ({error}); give {cure}") from error
+
+
 def device_of(model: nn.Module) -> torch.device:
     """Where a model's parameters are."""
     parameter = next(model.parameters(), None)
@@ -92,6 +137,10 @@ def dtype_of(model: nn.Module) -> torch.dtype:
     """The dtype of a model's parameters, by default that of new tensors."""
     parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
     return torch.get_default_dtype() if parameter is None else parameter.dtype
+
+
+def _in_precision(inputs: Any, model: nn.Module) -> Any:
+    return inputs.to(dtype_of(model)) if isinstance(inputs, Tensor) and inputs.is_floating_point() else inputs
 
 
 def _refuse_loader(x: Any) -> None:

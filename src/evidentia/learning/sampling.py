@@ -17,7 +17,7 @@ from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.learning.classifier import EvidentialClassifier
-from evidentia.learning.data import Samples, as_inputs
+from evidentia.learning.data import Samples, by_batch
 from evidentia.learning.modes import dropout_layers, dropping, evaluating
 from evidentia.opinions import BinomialOpinion, MultinomialOpinion, Opinion, uncertainties
 from evidentia.opinions.special import as_double
@@ -41,7 +41,7 @@ class SampledClassifier(ABC):
     @torch.no_grad()
     def predict(self, x: Samples, batch_size: int = 1024) -> Prediction:
         """Predict batch by batch; takes a tensor, an array or a `Dataset`."""
-        return Prediction.cat([self._interpret(self.sample(batch)) for batch in as_inputs(x, batch_size, self.model)])
+        return Prediction.cat(by_batch(lambda batch: self._interpret(self.sample(batch)), x, batch_size, self.model))
 
     def _interpret(self, outputs: Tensor) -> Prediction:
         if validation_enabled():

@@ -14,7 +14,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.memory import keep_freed_memory
 from evidentia._support.progress import progress_bar
 from evidentia.learning.checkpoint import Checkpoint
-from evidentia.learning.data import as_dataset, device_of, in_order
+from evidentia.learning.data import as_dataset, device_of, in_order, to_model, types_told
 from evidentia.learning.epoch_settings import EpochSettings
 from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
@@ -50,7 +50,7 @@ def train(model: EvidentialClassifier, x: Any, y: Any, settings: TrainingSetting
     keep_freed_memory()
     device = device_of(model)
     with seeded(settings.seed, -1, device):
-        _size_head(model, dataset, device)
+        _size_head(model, dataset)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     state = Checkpoint(model, optimizer)
     fingerprint = _fingerprint(model, dataset, validation, settings)
@@ -91,7 +91,7 @@ def _epoch(
     model.train()
     total, seen = 0.0, 0
     for inputs, labels in _shuffled(dataset, settings.batch_size):
-        loss = _loss(model, inputs.to(device), labels.to(device), epoch, epoch)
+        loss = _loss(model, to_model(inputs, model), labels.to(device), epoch, epoch)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -110,7 +110,7 @@ def _validate(
     total, seen = 0.0, 0
     for inputs, labels in in_order(dataset, settings.batch_size):
         # Penalties at their final weight, or their rise alone would make every epoch look worse than the one before.
-        loss = _loss(model, inputs.to(device), labels.to(device), settings.epochs, epoch)
+        loss = _loss(model, to_model(inputs, model), labels.to(device), settings.epochs, epoch)
         total += loss.item() * len(labels)
         seen += len(labels)
     return total / seen
@@ -154,8 +154,9 @@ def _fingerprint(
     return described
 
 
-def _size_head(model: EvidentialClassifier, dataset: Any, device: torch.device) -> None:
+def _size_head(model: EvidentialClassifier, dataset: Any) -> None:
     """Run one sample through the model, so that layers whose size is found on first use have their parameters."""
     inputs, _ = next(iter(DataLoader(dataset, 1)))
-    with evaluating(model), torch.no_grad():
-        model(inputs.to(device))
+    inputs = to_model(inputs, model)
+    with evaluating(model), torch.no_grad(), types_told(inputs, model):
+        model(inputs)
