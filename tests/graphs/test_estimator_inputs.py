@@ -12,6 +12,7 @@ from torch import nn
 
 from evidentia import EvidentiaError
 from evidentia.graphs import GraphClassifier, citation_graph
+from evidentia.graphs.models import GCN
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,26 @@ def test_ones_own_module_must_give_a_number_for_every_node_and_class(data: Any) 
         with pytest.raises(EvidentiaError, match=got):
             classifier("gcn", backbone=backbone).fit(data)
     with pytest.raises(EvidentiaError, match="has no parameter"):
-        classifier("gcn", backbone=nn.Identity()).fit(data)
+        classifier("gcn", backbone=_Normed().requires_grad_(False)).fit(data)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "taken"),
+    [
+        (nn.Linear(3, 2), r"Linear takes \(input\)"),
+        (nn.Sequential(nn.Linear(3, 2)), r"Sequential takes \(input\)"),
+        (GCN(3, 2), r"GCN takes \(graph, passes\)"),
+    ],
+)
+def test_a_module_that_is_called_otherwise_is_refused_before_training(backbone: nn.Module, taken: str) -> None:
+    with pytest.raises(EvidentiaError, match=rf"called as module\(x, edge_index\), but {taken}; give a name"):
+        classifier("gcn", backbone=backbone)
+
+
+def test_a_module_that_does_not_tell_what_it_takes_is_left_to_show_it() -> None:
+    compiled = nn.Module()
+    compiled.forward = max  # a function in C, of which there is no signature
+    assert classifier("gcn", backbone=compiled).backbone is compiled
 
 
 def test_a_run_of_another_start_of_ones_own_module_is_not_taken_up(data: Any, tmp_path: Path) -> None:

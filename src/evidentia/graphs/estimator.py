@@ -20,7 +20,7 @@ from evidentia.graphs.checks import check_graph, check_nodes, count_classes, sto
 from evidentia.graphs.fitting import Fitting, Role
 from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.methods import GRAPH_METHODS, GraphMethod, Propagation
-from evidentia.graphs.models import BACKBONES, Backbone, OwnBackbone
+from evidentia.graphs.models import BACKBONES, Backbone, OwnBackbone, check_own_module
 from evidentia.graphs.passes import Passes, run_passes
 from evidentia.graphs.propagation import propagate_energy, propagate_evidence, propagate_strength
 from evidentia.graphs.training import GraphTraining, Spread
@@ -103,8 +103,8 @@ class GraphClassifier(LearntAttributes):
         self.backbone = self.method.backbone if backbone is None else backbone
         if isinstance(self.backbone, str):
             BACKBONES[self.backbone]
-        elif not isinstance(self.backbone, nn.Module):
-            raise EvidentiaError(f"backbone must be a name or a module, made and not its class, got {backbone!r}")
+        else:
+            check_own_module(self.backbone)
         # Numbers as Python has them, for files hold no others.
         self.options: dict[str, float] = {}
         if hidden is not None:

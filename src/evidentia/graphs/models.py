@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -215,6 +217,34 @@ class GAT(Backbone):
             share = dropout(share, self.dropout)
         mixed = torch.zeros_like(values).index_add(1, target, share.unsqueeze(-1) * values[:, source])
         return mixed.flatten(-2)
+
+
+def check_own_module(module: Any) -> None:
+    """Raise a clear error unless this is a module that can be called as `module(x, edge_index)`.
+
+    Example:
+        >>> check_own_module(nn.Linear(3, 2))
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: a backbone is called as module(x, edge_index), but ...
+    """
+    if not isinstance(module, nn.Module):
+        raise EvidentiaError(f"backbone must be a name or a module, made and not its class, got {module!r}")
+    try:
+        taken = signature(module.forward)
+    except (TypeError, ValueError):
+        # Compiled code does not tell what it takes.
+        return
+    try:
+        taken.bind(None, None)
+        fits = not isinstance(module, Backbone)
+    except TypeError:
+        fits = False
+    if not fits:
+        raise EvidentiaError(
+            f"a backbone is called as module(x, edge_index), but {type(module).__name__} takes "
+            f"({', '.join(taken.parameters)}); give a name such as 'gcn', or a module whose forward takes the features "
+            "of all nodes and their edges, as those of torch_geometric do"
+        )
 
 
 class OwnBackbone(Backbone):
