@@ -313,6 +313,7 @@ def test_a_softmax_has_no_opinion():
         ({"head": 5}, "head must be 'linear', a torch.nn.Module or None, got 5"),
         ({"backbone": torch.relu}, "the backbone must be a torch.nn.Module, got builtin_function_or_method"),
         ({"class_names": ["a", "b"]}, "class_names needs 3 names, got 2"),
+        ({"class_names": "abc"}, r"a list of names in the order of the classes, got 'abc' \(str\)"),
         ({"class_names": ["a", "b", "a"]}, "class_names must differ from each other, got a, b, a"),
         ({"task": "binary"}, "a binary task has num_classes=2, got 3; use task='multilabel' for more"),
         ({"num_classes": 1}, "num_classes must be a whole number of at least 2, got 1"),

@@ -155,7 +155,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
     with pytest.raises(EvidentiaError, match="must share their method_options"):
         Ensemble([model(method="r-edl"), model(method="r-edl", prior=0.5)])
     with pytest.raises(EvidentiaError, match="must share their class_names"):
-        Ensemble([model(), model(class_names="abc")])
+        Ensemble([model(), model(class_names=["a", "b", "c"])])
     with pytest.raises(EvidentiaError, match="hyper-evidential networks has no single opinion"):
         Ensemble([model(method="hyper", sets=[[0, 1]])]).predict(X)
     with pytest.raises(EvidentiaError, match="samples must be a whole number of at least 1, got 0"):

@@ -113,7 +113,7 @@ def test_what_does_not_belong_together_is_not_joined():
     pred = prediction()
     for other, message in [
         (prediction("multilabel"), "same task to be joined, got multiclass and multilabel"),
-        (prediction(class_names="abc"), "same class names to be joined"),
+        (prediction(class_names=["a", "b", "c"]), "same class names to be joined"),
         (Prediction(pred.probs), "same kind of opinion to be joined, got MultinomialOpinion and NoneType"),
         (Prediction(pred.probs, pred.opinion, {"mine": torch.zeros(5)}), "same uncertainties to be joined"),
     ]:
@@ -136,6 +136,9 @@ def test_what_does_not_belong_together_is_not_joined():
         ({"opinion": ev.MultinomialOpinion.vacuous(4, 2)}, r"opinion needs shape \(3,\) .*, got \(4,\)"),
         ({"uncertainties": {"mine": torch.zeros(2)}}, r"mine needs shape \(3,\) to match .*, got \(2,\)"),
         ({"class_names": ["a"]}, "class_names needs 2 names, got 1"),
+        ({"class_names": "ab"}, r"a list of names in the order of the classes, got 'ab' \(str\); give such as"),
+        ({"class_names": {"a", "b"}}, "a list of names in the order of the classes, got {"),
+        ({"class_names": 2}, r"a list of names in the order of the classes, got 2 \(int\)"),
         ({"class_names": ["a", "a"]}, "class_names must differ from each other, got a, a"),
     ],
 )

@@ -104,3 +104,5 @@ def test_alpha_must_be_positive(alpha):
 def test_three_names_are_needed():
     with pytest.raises(EvidentiaError, match="3 names, got 2"):
         plot_simplex([1.0, 1.0, 1.0], class_names=["cat", "dog"])
+    with pytest.raises(EvidentiaError, match=r"a list of names in the order of the classes, got 'cat' \(str\)"):
+        plot_simplex([1.0, 1.0, 1.0], class_names="cat")

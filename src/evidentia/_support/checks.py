@@ -6,7 +6,7 @@ device synchronisation, so they can be switched off in hot loops. Checks of shap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -101,6 +101,22 @@ def as_array(tensor: Tensor) -> npt.NDArray[Any]:
     """A NumPy array of a tensor's values; NumPy has no bfloat16, so those become float32."""
     values = tensor.detach().cpu()
     return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+
+
+def check_class_names(class_names: Any) -> None:
+    """Require names in an order: a set has none, and a text would be read letter by letter.
+
+    Example:
+        >>> check_class_names("cat")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: class_names must be a list of names in the order of the classes, got
+        'cat' (str); give such as ['cat', 'dog']
+    """
+    if isinstance(class_names, str | set | frozenset) or not isinstance(class_names, Iterable):
+        raise EvidentiaError(
+            f"class_names must be a list of names in the order of the classes, got {class_names!r} "
+            f"({type(class_names).__name__}); give such as ['cat', 'dog']"
+        )
 
 
 def check_class_dim(tensor: Tensor, name: str) -> None:

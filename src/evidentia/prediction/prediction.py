@@ -15,6 +15,7 @@ from evidentia._support.checks import (
     as_array,
     as_float_tensor,
     check_adds_to_one,
+    check_class_names,
     check_unit_interval,
     validation_enabled,
 )
@@ -290,6 +291,7 @@ def class_names_for(num_classes: int, names: Sequence[str] | None = None) -> tup
     """
     if names is None:
         return tuple(str(k) for k in range(num_classes))
+    check_class_names(names)
     given = tuple(str(name) for name in names)
     if len(given) != num_classes:
         raise EvidentiaError(f"class_names needs {num_classes} names, got {len(given)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import TensorLike, as_float_tensor
+from evidentia._support.checks import TensorLike, as_float_tensor, check_class_names
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions import MultinomialOpinion
 from evidentia.reports.style import VERMILION, blue, ink, new_axes, require_matplotlib, set_title, triangle
@@ -48,7 +48,10 @@ def plot_simplex(
         ['cat', 'dog', 'owl']
     """
     alpha, projected = _parameters(opinion_or_alpha)
-    names = [f"class {k}" for k in range(3)] if class_names is None else list(class_names)
+    if class_names is None:
+        class_names = [f"class {k}" for k in range(3)]
+    check_class_names(class_names)
+    names = list(class_names)
     if len(names) != 3:
         raise EvidentiaError(f"class_names needs 3 names, got {len(names)}")
     ax = new_axes((3.6, 3.3)) if ax is None else ax
