@@ -49,6 +49,18 @@ def test_the_penalty_is_on_evidence_for_every_other_class_and_set():
     torch.testing.assert_close(total - risk, weight * dirichlet_kl(left, torch.ones_like(left)))
 
 
+def test_only_the_penalty_tells_evidence_for_a_set_from_evidence_for_its_members():
+    # The same total for the set (0, 2), more and more of it for its members.
+    evidence = torch.tensor(
+        [[0.5, 0.3, 0.5, 0.1, 8.0, 0.2], [2.5, 0.3, 1.5, 0.1, 5.0, 0.2], [6.0, 0.3, 2, 0.1, 1, 0.2]]
+    )
+    outputs, labels = evidence.double().expm1().log(), torch.full((3,), K)
+    risk, total = (method(kl_weight=weight).loss(outputs, labels, 10) for weight in (0.0, 1.0))
+    torch.testing.assert_close(risk, risk[:1].expand(3))
+    assert total.tolist() == sorted(total.tolist())
+    assert float(total.diff().min()) > 0.01
+
+
 def test_vague_labels_teach_vague_opinions():
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(3).repeat(80)

@@ -25,6 +25,10 @@ class HyperEDL(Method):
     $-\mathbb{E}[\ln p_k]$ for a class and $-\mathbb{E}[\ln \sum_{k \in x_j} p_k]$ for a set, under the grouped
     Dirichlet of the evidence, plus the penalty on misleading evidence. Predictions are hyper opinions, with vagueness.
 
+    To the penalty all evidence is misleading but that for the label itself: where the label is a set, that for its
+    member classes too, because the first term knows only the sum of both, and without the penalty nothing would say
+    that a vague label speaks for the set and for none of its members.
+
     Args:
         num_classes: K.
         sets: sets of two or more classes that labels may name; they must not overlap.
