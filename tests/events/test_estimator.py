@@ -270,6 +270,12 @@ def test_a_fast_sensor_is_no_sound(tmp_path: Path) -> None:
     assert isinstance(again.fit(clips).inputs_, SeriesInputs)
 
 
+def test_stereo_that_is_taken_for_a_series_is_told() -> None:
+    stereo = [Clip(torch.randn(4000, 2), 8000, [("knock", 0.1, 0.2)], f"stereo {k}") for k in range(2)]
+    with pytest.warns(UserWarning, match=r"If this is sound, average its channels: samples\.mean\(1\)"):
+        EventDetector("dual-dnn", **QUICK).fit(stereo)
+
+
 def test_whole_clips_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[Clip] = []
     calibrate = EventDetector.calibrate
@@ -396,8 +402,8 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(head="or"), "no fusion head"),
         (lambda clips: EventDetector(3), "must be a name or an EventNetwork"),
         (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
-        (lambda clips: EventDetector(epoch=3), "epoch: there is none of this name, but: .*epochs"),
-        (lambda clips: EventDetector(false_alarms=1), "but: .*epochs.*false_alarms_per_minute.*refractory"),
+        (lambda clips: EventDetector(epoch=3), "epoch: there is no such setting; choose one of: .*epochs"),
+        (lambda clips: EventDetector(false_alarms=1), "choose one of: .*epochs.*false_alarms_per_minute.*refractory"),
         (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "by itself"),
         (lambda clips: EventDetector(windows=(2, 0)), "windows.1"),
         (lambda clips: EventDetector(decays=(1.5,)), "decays.0"),

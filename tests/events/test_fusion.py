@@ -250,7 +250,7 @@ def test_settings_that_are_changed_by_hand_are_checked(evidence):
     for update, told in (
         ({"threshold": "high"}, "threshold.*got 'high'"),
         ({"max_vacuity": [0.5, 2.0]}, "max_vacuity.*got 2.0"),
-        ({"treshold": 1.0}, "treshold: there is none of this name"),
+        ({"treshold": 1.0}, "treshold: there is no such setting"),
         ({"window": 0}, "window.*got 0"),
     ):
         with pytest.raises(ev.EvidentiaError, match=told):

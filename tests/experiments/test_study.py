@@ -132,7 +132,7 @@ def test_the_pictures_of_the_thesis_studies_can_be_trained() -> None:
         ),
         (TOML.replace('title = "Which width?"', ""), "title: Field required"),
         (TOML.replace("seeds = 3", "seeds = 0"), "seeds: Input should be greater than or equal to 1"),
-        (TOML.replace("seeds = 3", "sedes = 3"), "sedes: there is none of this name"),
+        (TOML.replace("seeds = 3", "sedes = 3"), "sedes: there is no such setting"),
         (TOML.replace("[8, 16]", "[]"), "the axis hidden has no values"),
         (TOML.replace("[8, 16]", "8"), "axes.hidden: Input should be a valid dictionary"),
         (TOML.replace('["8"]', '["9"]'), "the preset quick finds no '9' on the axis hidden; there are: 16, 8"),

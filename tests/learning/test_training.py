@@ -272,7 +272,7 @@ def test_a_bar_is_shown_on_the_error_stream_only(capsys):
         ({"schedule": "wild"}, "schedule: Input should be 'cosine' or 'constant'"),
         ({"seed": -1}, "seed"),
         ({"seed": 2**32}, "seed"),
-        ({"learning_speed": 1}, "learning_speed: there is none of this name"),
+        ({"learning_speed": 1}, "learning_speed: there is no such setting"),
         ({"patience": 3}, r"early stopping by patience needs validation data; give validation=\(x, y\)"),
     ],
 )

@@ -23,7 +23,8 @@ class Settings(BaseModel):
         'high'
         >>> Oven(hate=200)
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: the settings do not fit: hate: there is none of this name, but: heat
+        evidentia._support.errors.EvidentiaError: the settings do not fit: hate: there is no such setting; choose
+        one of: heat
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
@@ -48,5 +49,5 @@ class Settings(BaseModel):
     def _told(cls, problem: ErrorDetails) -> str:
         name = ".".join(map(str, problem["loc"]))
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
-            return f"{name}: there is none of this name, but: {', '.join(cls.model_fields)}"
+            return f"{name}: there is no such setting; choose one of: {', '.join(cls.model_fields)}"
         return f"{name}: {problem['msg']}, got {reprlib.repr(problem['input'])}"

@@ -82,13 +82,18 @@ def inputs_for(
     inputs = Inputs.for_clip(clips[0], segment, centred=not streaming, sound=sound)
     for clip in clips:
         inputs.check_clip(clip)
+    return inputs
+
+
+def warn_of_pace(inputs: Inputs) -> None:
+    """Warn of more decisions a second than a live stream can keep up with."""
     if inputs.seconds * _DECISIONS < 1:
+        stereo = " If this is sound, average its channels: samples.mean(1)" if inputs.features > 1 else ""
         warnings.warn(
             f"there are {1 / inputs.seconds:,.0f} segments a second, each with a decision, and a core follows some "
-            'hundreds in a live stream; let more samples share one: network_settings={"segment": 64}',
+            f'hundreds in a live stream; let more samples share one: network_settings={{"segment": 64}}.{stereo}',
             stacklevel=3,
         )
-    return inputs
 
 
 def in_step(clips: Sequence[Clip], inputs: Inputs) -> list[Clip]:

@@ -13,7 +13,15 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.learnt import LearntAttributes
 from evidentia._support.precision import single_precision
 from evidentia.evaluation import EventTruth
-from evidentia.events.clip_kinds import check_choices, check_levels, chosen_labels, in_step, inputs_for, network_for
+from evidentia.events.clip_kinds import (
+    check_choices,
+    check_levels,
+    chosen_labels,
+    in_step,
+    inputs_for,
+    network_for,
+    warn_of_pace,
+)
 from evidentia.events.clips import Clip, Event, event_truth
 from evidentia.events.front_end.channels import arranged, named_columns
 from evidentia.events.front_end.inputs import Inputs
@@ -130,6 +138,7 @@ class EventDetector(LearntAttributes):
         trained = copy.copy(self)
         trained.labels_, trained.columns_, trained.inputs_ = labels, columns, inputs
         trained.network_ = network = trained._new_network()
+        warn_of_pace(inputs)
         start_from(self.start, network, inputs, columns)
         examples, watched = (
             prepared(part, labels, inputs, self.settings.piece, self.settings.onset_weights) for part in (clips, held)

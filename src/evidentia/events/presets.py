@@ -32,7 +32,8 @@ def chosen_settings(preset: str | None, settings: Mapping[str, Any]) -> tuple[Ev
     known = [name for kind in (EventTraining, Tuning, Trigger) for name in kind.model_fields]
     if unknown := [name for name in settings if name not in known]:
         raise EvidentiaError(
-            f"the settings do not fit: {', '.join(unknown)}: there is none of this name, but: {', '.join(known)}"
+            f"the settings do not fit: {', '.join(unknown)}: there is no such setting; choose one of: "
+            f"{', '.join(known)}"
         )
     chosen = {**PRESETS.get(preset or "", {}), **settings}
     tuning, trigger = (

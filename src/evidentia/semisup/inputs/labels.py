@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from evidentia._support.checks import check_class_names
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.inputs.conversion import is_table, to_tensor
@@ -113,12 +114,7 @@ def names_of_classes(class_names: Sequence[str] | None) -> tuple[str, ...]:
     """
     if class_names is None:
         return ()
-    # A set has no order, and a text would be read letter by letter.
-    if isinstance(class_names, str | set | frozenset) or not isinstance(class_names, Iterable):
-        raise EvidentiaError(
-            f"class_names must be a list of names in the order of the classes, got {class_names!r} "
-            f"({type(class_names).__name__}); give such as ['cat', 'dog']"
-        )
+    check_class_names(class_names)
     names = tuple(str(_number(name)) for name in class_names)
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise EvidentiaError(
