@@ -252,6 +252,9 @@ def test_settings_that_are_changed_by_hand_are_checked(evidence):
         ({"max_vacuity": [0.5, 2.0]}, "max_vacuity.*got 2.0"),
         ({"treshold": 1.0}, "treshold: there is no such setting"),
         ({"window": 0}, "window.*got 0"),
+        ({"window": ()}, "window.*at least 1 item"),
+        ({"decay": []}, "decay.*at least 1 item"),
+        ({"threshold": ()}, "threshold.*at least 1 item"),
     ):
         with pytest.raises(ev.EvidentiaError, match=told):
             head.model_copy(update=update)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from evidentia import EvidentiaError
-from evidentia.events import WBC, Clip, EventDetector, synthetic_clips
+from evidentia.events import WBC, Clip, EventDetector, push_many, synthetic_clips
 
 Make = Callable[..., EventDetector]
 
@@ -64,6 +64,19 @@ def test_a_detector_whose_streams_run_by_onnx_runtime_can_be_copied(
     expected = det.stream(engine="onnx").push(sound)
     found = copied(det).stream(engine="onnx").push(sound)
     assert [(each.label, each.segment) for each in found] == [(each.label, each.segment) for each in expected]
+
+
+def test_a_copied_stream_goes_on_by_itself(detector: Make, sound: Tensor) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    for engine in ("torch", "onnx"):
+        stream = detector().stream(engine=engine)
+        half = len(sound) // 2
+        stream.push(sound[:half])
+        twin = copy.deepcopy(stream)
+        rest = [(each.label, each.segment) for each in stream.push(sound[half:])]
+        assert twin.time < stream.time
+        assert [(each.label, each.segment) for each in push_many(iter([twin]), iter([sound[half:]]))[0]] == rest
 
 
 @pytest.mark.parametrize("series", [False, True])

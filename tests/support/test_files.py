@@ -284,6 +284,8 @@ def test_where_a_file_can_be_written_is_known_beforehand_and_nothing_is_left_the
     assert file.read_text() == "as it was"
     with pytest.raises(EvidentiaError, match=f"{tmp_path} is a folder"):
         check_writable(tmp_path)
+    with pytest.raises(EvidentiaError, match=f"{tmp_path} is a folder"):
+        save_tensors(tmp_path, "thing", {}, {})
     with pytest.raises(EvidentiaError, match="Not a directory"):
         check_writable(file / "below")
     assert list(tmp_path.iterdir()) == [file]

@@ -47,6 +47,7 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     A crash, a full disk or an exception leaves whatever stood at `path` before untouched.
     """
     path = Path(path)
+    _check_no_folder(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -84,14 +85,18 @@ def check_writable(path: str | Path) -> None:
     """
     path = Path(path)
     try:
-        if path.is_dir():
-            raise EvidentiaError(f"a file is to be written, but {path} is a folder; give the name of a file in it")
+        _check_no_folder(path)
         place = next(folder for folder in path.absolute().parents if folder.exists())
         # Permissions do not tell: the superuser has them all, even where the file system takes no files.
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
         raise EvidentiaError(f"{path} cannot be written ({error.strerror}); give a file in another folder") from error
+
+
+def _check_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise EvidentiaError(f"a file is to be written, but {path} is a folder; give the name of a file in it")
 
 
 def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], content: dict[str, Any]) -> None:

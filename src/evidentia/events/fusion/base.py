@@ -25,13 +25,19 @@ from evidentia.opinions import BinomialOpinion
 
 HEADS: Registry[type[FusionHead]] = Registry("fusion head")
 
-PerClass: TypeAlias = float | tuple[float, ...]
+PerClass: TypeAlias = float | Annotated[tuple[float, ...], Field(min_length=1)]
 """One number for all classes, or one for each."""
 
-UnitPerClass: TypeAlias = Annotated[float, Field(ge=0, le=1)] | tuple[Annotated[float, Field(ge=0, le=1)], ...]
+UnitPerClass: TypeAlias = (
+    Annotated[float, Field(ge=0, le=1)]
+    | Annotated[tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(min_length=1)]
+)
 """The same, in [0, 1]."""
 
-WindowPerClass: TypeAlias = Annotated[int, Field(ge=1, le=1024)] | tuple[Annotated[int, Field(ge=1, le=1024)], ...]
+WindowPerClass: TypeAlias = (
+    Annotated[int, Field(ge=1, le=1024)]
+    | Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], Field(min_length=1)]
+)
 """A number of segments, or one for each class."""
 
 

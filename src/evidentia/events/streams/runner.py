@@ -42,6 +42,10 @@ class Runner:
     columns: tuple[str, ...]
     trigger: Trigger
 
+    def __deepcopy__(self, _: object) -> Runner:
+        """The same one: streams that are copied keep nothing here, and ONNX Runtime cannot be copied."""
+        return self
+
     @cached_property
     def identity(self) -> bytes:
         """A hash of all that decides what a stream's memory means.

@@ -204,7 +204,7 @@ class DetectorStream:
 
 
 def push_many(
-    streams: Sequence[DetectorStream], chunks: Sequence[Any], *, seconds: Sequence[float | None] | None = None
+    streams: Iterable[DetectorStream], chunks: Iterable[Any], *, seconds: Sequence[float | None] | None = None
 ) -> list[list[Detection]]:
     """Take the next samples of many streams, whatever their ages, in batches as large as there are streams.
 
@@ -230,6 +230,7 @@ def push_many(
         >>> pump.time, fan.time
         (3.0, 1.5)
     """
+    streams, chunks = list(streams), list(chunks)
     if len(streams) != len(chunks):
         raise EvidentiaError(f"every stream needs a chunk, got {len(streams)} streams and {len(chunks)} chunks")
     gaps = [None] * len(streams) if seconds is None else list(seconds) if isinstance(seconds, Iterable) else []
