@@ -280,7 +280,7 @@ def test_types_of_input_and_result(dtype):
         ({"train_mask": torch.tensor([0, 1, 0, 0])}, "turn it into bool first"),
         ({"num_classes": 0}, "num_classes must be a whole number of at least 1, got 0"),
         ({"num_classes": 2.0}, "num_classes must be a whole number"),
-        ({"sigma": 0}, "sigma must be a number of more than 0, got 0"),
+        ({"sigma": 0}, "sigma must be a number, more than 0, got 0"),
         ({"sigma": -1.0}, "sigma must be"),
         ({"sigma": math.nan}, "sigma must be"),
         ({"sigma": math.inf}, "sigma must be"),

@@ -604,9 +604,9 @@ def test_a_last_layer_with_a_computed_weight_stays_as_it_is(method, scope: str) 
         ({"validation": (torch.ones(0, 4), torch.ones(0).long())}, "validation batch must be at least one sample"),
         ({"labeled": (torch.ones(2, 4), torch.ones(2))}, "class index for each.*float32"),
         ({"labeled": (torch.ones(2, 4), torch.ones(3).long())}, "2 samples and labels of shape"),
-        ({"rate": 0.0}, "rate of the inner step must be a number of more than 0"),
+        ({"rate": 0.0}, "rate of the inner step must be a number, more than 0"),
         ({"rate": math.nan}, "rate of the inner step"),
-        ({"coefficient": -1.0}, "coefficient of the unlabeled loss must be a number of at least 0"),
+        ({"coefficient": -1.0}, "coefficient of the unlabeled loss must be a number, at least 0"),
     ],
 )
 def test_bad_problems_are_refused(change: dict[str, object], message: str) -> None:

@@ -75,7 +75,7 @@ def test_refusals():
         uncertainty_term(torch.ones(1), torch.ones(1), "other")
     with pytest.raises(EvidentiaError, match="one of corrected, thesis"):
         WeightRegulariser(form="other")
-    with pytest.raises(EvidentiaError, match="l1 must be a number of at least 0"):
+    with pytest.raises(EvidentiaError, match="l1 must be a number, at least 0"):
         WeightRegulariser(l1=-1)
     for other in (0.1, {"l3": 1}, None):
         with pytest.raises(EvidentiaError, match=r"its settings by name \(uncertainty, l1, form\), got "):

@@ -37,7 +37,7 @@ def real_number(
         0.5
         >>> real_number("fast", "rate", 0, 1, open_low=True)
         Traceback (most recent call last):
-        evidentia._support.errors.EvidentiaError: rate must be a number of more than 0 and at most 1, got 'fast'
+        evidentia._support.errors.EvidentiaError: rate must be a number, more than 0 and at most 1, got 'fast'
     """
     number: Any = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
@@ -47,4 +47,4 @@ def real_number(
             return number
     lowest = f"more than {low:g}" if open_low else f"at least {low:g}"
     highest = "" if high == math.inf else f" and {'less than' if open_high else 'at most'} {high:g}"
-    raise EvidentiaError(f"{name} must be a number of {lowest}{highest}, got {value!r}")
+    raise EvidentiaError(f"{name} must be a number, {lowest}{highest}, got {value!r}")

@@ -187,7 +187,7 @@ def check_task(
         >>> check_task("mnist", "vat", ood="fashion", ratio=7)
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be a
-        number of at least 0 and less than 1, got 7
+        number, at least 0 and less than 1, got 7
     """
     of_data = {field.name: settings.pop(field.name) for field in fields(TaskData) if field.name in settings}
     TaskData(data, ood, ratio, seed, **of_data).check()

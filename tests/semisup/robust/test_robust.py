@@ -341,7 +341,7 @@ def test_an_oracle_knows(pool: Pool) -> None:
         ("l2rw", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
         ("mwn", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
         ("ds3l", {"scope": "foo"}, "scope must be 'last' .* got 'foo'"),
-        ("meta", {"weight_rate": 3.0}, "weight_rate of Meta must be a number of more than 0 and at most 1, got 3.0"),
+        ("meta", {"weight_rate": 3.0}, "weight_rate of Meta must be a number, more than 0 and at most 1, got 3.0"),
         ("ift", {"weight_rate": 0}, "weight_rate of ImplicitDifferentiation"),
         ("meta", {"joint": "false"}, "joint must be True or False, got 'false'"),
         ("meta", {"inner_rate": 0.0}, "inner_rate of Meta"),

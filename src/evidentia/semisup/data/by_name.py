@@ -191,7 +191,7 @@ def check_pool(
         >>> check_pool("mnist", "fashion", 1.5)
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: ratio, the share of the pool that is out of distribution, must be a
-        number of at least 0 and less than 1, got 1.5
+        number, at least 0 and less than 1, got 1.5
     """
     known = known_name(name)
     if unlabeled is not None and pool_size is not None:
