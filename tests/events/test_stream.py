@@ -16,7 +16,9 @@ from torch import Tensor
 
 from evidentia import EvidentiaError
 from evidentia.events import ANY, HEADS, Clip, Detection, DetectorStream, Event, EventDetector, make_head, push_many
+from evidentia.events.streams.alarms import alarms as alarms_of
 from evidentia.events.streams.runner import Runner
+from evidentia.events.streams.triggers import Trigger
 
 STREAMING = ("crnn", "conformer", "dual-dnn", "temporal", "slowfast", "aia", "acar")
 Make = Callable[..., EventDetector]
@@ -214,6 +216,25 @@ def test_label_filters_and_no_warnings(det: EventDetector, whole: list[dict[str,
     for wrong in (["class 9"], "class 1"):
         with pytest.raises(EvidentiaError, match="labels must be a list of some of"):
             det.stream(labels=wrong)
+
+
+def test_a_warning_comes_before_an_alarm_and_not_right_after_one(det: EventDetector, sound: Tensor) -> None:
+    found = det.stream(refractory=1.0).push(sound)
+    alarms = [each for each in found if each.level == "alarm"]
+    assert described(alarms) == described(det.stream(refractory=1.0, warnings=False).push(sound))
+    warned = {each.time for each in found if each.level == "warning"}
+
+    def is_news(time: float) -> bool:
+        return all(not 0 <= time - alarm.time < 0.999 for alarm in alarms)
+
+    assert all(is_news(time) for time in warned)
+    # Without that rule there would be others.
+    head = det.warning_
+    evidence = det.beta([Clip(sound, 16_000)])
+    calls = head.calls(head.fuse(evidence.alpha, evidence.beta))
+    alone = alarms_of(calls, Trigger(refractory=1.0), det.inputs_.seconds)[0, :, 0].nonzero().flatten().tolist()
+    times = {round((number + 1) * det.inputs_.seconds, 9) for number in alone}
+    assert any(not is_news(time) for time in times)
 
 
 def test_x_out_of_y_and_refractory_time_call_less(

@@ -240,7 +240,7 @@ class EventDetector(LearntAttributes):
         Args:
             labels: call these classes only; all if None.
             events: what is known to happen in the stream, by which detections get a delay.
-            warnings: also warn when something is beginning, in segments in which no class is called.
+            warnings: also warn when something is beginning, but for the refractory time after an alarm.
             engine: "torch", or "onnx" for ONNX Runtime, which is faster and needs `evidentia[onnx]`.
             longest_gap: after a gap of more seconds the stream's memory begins anew; see `DetectorStream`.
             trigger: `needed` and `of` for x-out-of-y, and `refractory` in seconds, see `evidentia.events.Trigger`; the

@@ -39,9 +39,9 @@ def detect_offline(
     """
     heads = [head] if warning is None else [head, warning]
     fusions = [each.fuse(found.alpha, found.beta) for each in heads]
-    fired = [
-        alarms(each.calls(fusion), trigger, announcer.seconds)[0] for each, fusion in zip(heads, fusions, strict=True)
-    ]
+    calls = [each.calls(fusion) for each, fusion in zip(heads, fusions, strict=True)]
+    given = alarms(calls[0], trigger, announcer.seconds)
+    fired = [given[0], *(alarms(each, trigger, announcer.seconds, after=given)[0] for each in calls[1:])]
     detections: list[Detection] = []
     for number in torch.cat(fired, 1).any(1).nonzero().flatten().tolist():
         now = [part[None, number].numpy() for part in fired]

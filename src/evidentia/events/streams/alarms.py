@@ -8,19 +8,20 @@ from torch import Tensor
 
 from evidentia.evaluation import EventTruth
 from evidentia.events.state import Array
-from evidentia.events.streams.triggers import Trigger
+from evidentia.events.streams.triggers import LONG_AGO, Trigger
 
 # What one step of all thresholds remembers should stay in a processor's cache.
 _AT_ONCE = 60_000
 
 
-def alarms(calls: Tensor, trigger: Trigger, seconds: float) -> Tensor:
+def alarms(calls: Tensor, trigger: Trigger, seconds: float, after: Tensor | None = None) -> Tensor:
     """Where streams of clips would give alarms, by the very rule that they go by.
 
     Args:
         calls: whether each class is called in each segment, bool, shape `(N, T, K)`.
         trigger: when calls become alarms.
         seconds: the length of a segment.
+        after: for warnings, the alarms that they rest after, shape `(N, T, C)`.
 
     Returns:
         Bool, shape `(N, T, K)`.
@@ -31,12 +32,18 @@ def alarms(calls: Tensor, trigger: Trigger, seconds: float) -> Tensor:
         tensor([2])
         >>> alarms(calls, Trigger(refractory=0.3), seconds=0.1).flatten().nonzero().flatten()
         tensor([0, 3, 7])
+        >>> after = torch.tensor([0, 0, 1, 0, 0, 0, 0, 0]).bool().view(1, 8, 1)
+        >>> alarms(calls, Trigger(refractory=0.3), seconds=0.1, after=after).flatten().nonzero().flatten()
+        tensor([0, 5])
     """
     given = calls.cpu().numpy()
     memory = {name: array.repeat(len(given), 0) for name, array in trigger.start(given.shape[2]).items()}
     fired = np.zeros_like(given)
+    alarmed = np.full((len(given), 1), LONG_AGO)
     for number in range(given.shape[1]):
-        fired[:, number], memory = trigger.fire(given[:, number], memory, np.array([number]), seconds)
+        if after is not None:
+            alarmed[after[:, number].any(1).numpy()] = number
+        fired[:, number], memory = trigger.fire(given[:, number], memory, np.array([number]), seconds, alarmed)
     return torch.from_numpy(fired)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from evidentia.events.front_end.chunks import Samples
 from evidentia.events.front_end.inputs import Inputs
-from evidentia.events.state import Arrays
+from evidentia.events.state import Array, Arrays
 from evidentia.events.streams.detections import Fired
 from evidentia.events.streams.memory import Memory
 from evidentia.events.streams.pipeline import Engine, Pipeline
@@ -81,10 +81,13 @@ class Runner:
         for name, more in (("invalid", cleaned.invalid), ("clipped", cleaned.clipped)):
             counts[name] = clock[name] if more is None else clock[name] + more
         kept, decisions = self.pipeline.step(frames, clock["begun"], memory.kept, self.engine)
-        fired, triggers = [], Arrays()
+        fired: list[Array] = []
+        triggers = Arrays()
         for level, decision in zip(LEVELS, decisions, strict=False):
             before = {name: memory.triggers[f"{level}/{name}"] for name in TRIGGER_PARTS}
-            now, after = self.trigger.fire(decision.calls, before, clock["segment"], seconds)
+            # A warning comes before an alarm; what it has to say after one is not news.
+            alarmed = triggers["alarm/last"].max(axis=1, keepdims=True) if fired else None
+            now, after = self.trigger.fire(decision.calls, before, clock["segment"], seconds, alarmed)
             fired.append(now)
             triggers |= {f"{level}/{name}": array for name, array in after.items()}
         warns = len(decisions) > 1

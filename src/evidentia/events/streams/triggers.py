@@ -70,7 +70,12 @@ class Trigger(Settings):
         }
 
     def fire(
-        self, calls: Array, memory: Mapping[str, Array], number: Array, seconds: float
+        self,
+        calls: Array,
+        memory: Mapping[str, Array],
+        number: Array,
+        seconds: float,
+        alarmed: Array | None = None,
     ) -> tuple[Array, dict[str, Array]]:
         """Which classes give an alarm now.
 
@@ -79,11 +84,14 @@ class Trigger(Settings):
             memory: what `start` or the segment before gave.
             number: of this segment, shape `(B,)`.
             seconds: the length of a segment.
+            alarmed: of warnings, the segment of the latest alarm of whatever class, shape `(B, 1)`: they rest after it
+                as after one of their own.
 
         Returns:
             Alarms, bool, shape `(B, K)`, and what to remember.
         """
         recent, on, last = memory["recent"], memory["on"], memory["last"]
+        last = last if alarmed is None else np.maximum(last, alarmed)
         if self.of > 1:
             window = np.concatenate([recent, calls[:, None]], axis=1)
             recent, active = window[:, 1:], window.sum(1) >= self.needed
