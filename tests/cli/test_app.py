@@ -8,12 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import evidentia
 from evidentia._support.errors import EvidentiaError
 from evidentia.cli import app
 from evidentia.cli import demo as demo_module
+from evidentia.graphs.catalog import CATALOG
+from evidentia.graphs.methods import GRAPH_METHODS
+from evidentia.semisup import OBJECTIVES, ROBUST
+from evidentia.semisup.data.by_name import NAMES
 
 runner = CliRunner()
 
@@ -30,6 +35,22 @@ def test_the_package_runs_as_a_module() -> None:
 def test_no_arguments_shows_help() -> None:
     result = runner.invoke(app, [])
     assert "demo" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "argument", "known"),
+    [
+        ("graph", "data", ["synthetic", *CATALOG]),
+        ("graph", "method", list(GRAPH_METHODS)),
+        ("semisup", "data", list(NAMES)),
+        ("semisup", "objective", list(OBJECTIVES)),
+        ("semisup", "robust", list(ROBUST)),
+    ],
+)
+def test_help_names_all_that_there_is(command: str, argument: str, known: list[str]) -> None:
+    parameters = {each.name: each for each in get_command(app).commands[command].params}  # type: ignore[attr-defined]
+    named = re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)*", parameters[argument].help)
+    assert [name for name in known if name not in named] == []
 
 
 def test_bad_option_is_refused_before_any_work() -> None:

@@ -29,8 +29,8 @@ def semisup(
     ood: Annotated[
         str | None,
         typer.Option(
-            help="What the pool's samples of no class are; mixed for all kinds, none for a clean pool. Default: the "
-            "data set's first kind."
+            help="What the pool's samples of no class are; mixed for several kinds, none for a clean pool. Default: "
+            "the data set's first kind."
         ),
     ] = None,
     ratio: Annotated[
