@@ -27,7 +27,7 @@ from evidentia.experiments.job import Outcome
 from evidentia.experiments.paired import holm, paired_p_value
 from evidentia.experiments.study_export import as_csv, as_latex, as_markdown, table_notes
 from evidentia.experiments.study_results import as_json, read_results
-from evidentia.experiments.study_row import TableRow, noise_width
+from evidentia.experiments.study_row import TableRow, noise_width, study_row
 
 VALUES = {
     # (data, method): the AUROC of entropy, a seed each
@@ -88,6 +88,17 @@ def test_noise_with_a_published_spread() -> None:
     # 6.6667 / 4 + 4 / 10 = 2.0667; its root is 1.4376.
     assert noise_width([80.0, 82.0, 84.0, 86.0], 2.0, 10) == pytest.approx(3.182446 * 1.437591, rel=1e-5)
     assert noise_width([1.0]) is None
+
+
+def test_a_figure_printed_as_a_whole_number_is_known_to_half_of_one() -> None:
+    study = Study(
+        name="times", title="Times", job="semisup-time", axes={"method": ["l2rw"]}, metrics=["ratio"],
+        fixed={"data": "mnist"}, beside=Beside(table="semisup-runtime", row="{method}"),
+    )  # fmt: skip
+    (cell,) = study.cells()
+    # The thesis says "almost 3".
+    assert study_row(study, cell, "ratio", {0: 2.6, 1: 2.6}).verdict == "within noise"
+    assert study_row(study, cell, "ratio", {0: 2.4, 1: 2.4}).verdict == "below"
 
 
 def test_methods_are_compared_by_the_same_seeds(table: StudyTable) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from importlib.resources import files
 
@@ -83,6 +84,20 @@ def published_figure(table: str, row: str, column: str) -> PublishedFigure | Non
         True
     """
     return _cells(table).get((row, column))
+
+
+@lru_cache(maxsize=256)
+def printed_decimals(table: str, column: str) -> int:
+    """How many decimals a column is printed with, as its most exact figure has it: 0 for whole numbers.
+
+    Example:
+        >>> printed_decimals("graph-ood", "auroc.vacuity"), printed_decimals("semisup-runtime", "ratio")
+        (1, 0)
+    """
+    header, *lines = _lines(table, skip=0)
+    place = [name.partition(" [")[0] for name in header].index(column)
+    printed = [cells[place].partition("±")[0] for cells in lines if cells[place]]
+    return max(0, *(-int(Decimal(text).as_tuple().exponent) for text in printed))
 
 
 def _cells(table: str) -> dict[tuple[str, str], PublishedFigure]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from evidentia.experiments.paired import holm, paired_p_value
-from evidentia.experiments.published_figures import PublishedFigure, published
+from evidentia.experiments.published_figures import PublishedFigure, printed_decimals
 from evidentia.experiments.study import Cell, Study
 
 Verdict: TypeAlias = Literal["above", "within noise", "below"]
@@ -167,8 +165,6 @@ def paired_tests(study: Study, rows: Sequence[TableRow]) -> list[PairedTest]:
     ]
 
 
-@lru_cache(maxsize=256)
 def _rounding(table: str, column: str) -> float:
-    """Half of the last digit of a column, as its most exact figure has it, and a little for binary fractions."""
-    digits = [-int(Decimal(repr(f.value)).as_tuple().exponent) for f in published(table) if f.column == column]
-    return 0.5 * 10.0 ** -max(digits) * (1 + 1e-9)
+    """Half of the last printed digit of a column, and a little for binary fractions."""
+    return 0.5 * 10.0 ** -printed_decimals(table, column) * (1 + 1e-9)
