@@ -110,6 +110,28 @@ def test_what_pages_say_in_words_is_so(tables: dict[str, StudyTable]) -> None:
     assert [name for name in ours if ours[name] < best[name]] == ["citeseer"]
 
 
+def test_numbers_of_early_events_in_the_text_are_those_of_the_results(tables: dict[str, StudyTable]) -> None:
+    text = (ROOT / "docs" / "results.md").read_text()
+
+    def said(pattern: str) -> list[float]:
+        found = re.search(pattern.replace(" ", r"\s+"), text)
+        assert found is not None, pattern
+        return [float(number) for number in found.groups()]
+
+    test = tables["full/events-delay"].tests[0]
+    assert dict(test.labels) == {"data": "domestic", "limit": "0.25 s"}
+    assert said(r"p = (\.\d+), (\.\d+) after Holm") == [round(test.p_value, 4), round(test.corrected, 3)]
+    ablation = {(row.cell.labels["method"], row.metric): row for row in tables["quick/events-ablation"].rows}
+    late = [row.mean / row.published.value for (_, metric), row in ablation.items() if metric == "delay"]
+    assert said(r"delays are ([\d.]+) to (\d+) times") == [round(min(late), 1), round(max(late))]
+    lost = ablation["mtenn-phase1", "macro_f1"].mean - ablation["mtenn-umss", "macro_f1"].mean
+    assert said(r"an F1 that is ([\d.]+) below that of phase I") == [round(lost, 2)]
+    time = {row.cell.labels["method"]: row for row in tables["quick/events-inference"].rows}
+    assert {row.verdict for row in time.values() if row.published} == {"below"}
+    slower = (time["crnn-epistemic"].mean + time["crnn-aleatoric"].mean) / 2 / time["crnn"].mean
+    assert said(r"dropout takes ([\d.]+) times as long") == [round(slower, 1)]
+
+
 def test_only_what_stands_between_markers_is_written(tables: dict[str, StudyTable], tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results: wrong-labels -->\nold\n<!-- end -->\nafter\n")
