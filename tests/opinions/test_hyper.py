@@ -117,6 +117,15 @@ def test_grouped_dirichlet_of_disjoint_sets():
     torch.testing.assert_close(grouped.mean, h.projected)
 
 
+def test_grouped_dirichlet_and_projection_agree_on_sets_and_not_on_their_members():
+    h = HyperOpinion.from_evidence([6.0, 0.0, 5.0, 1.0], [(0,), (1,), (0, 1), (2,)], num_classes=3)
+    mean = h.grouped_dirichlet().mean
+    torch.testing.assert_close(mean[:2].sum(), h.projected[:2].sum())
+    # By evidence and prior of 7 to 1; the projection shares the vague part out evenly.
+    torch.testing.assert_close(mean[0] / mean[1], torch.tensor(7.0))
+    torch.testing.assert_close(h.projected[0] / h.projected[1], torch.tensor((6 + 2.5 + 1) / (2.5 + 1)))
+
+
 def test_grouped_dirichlet_without_composite_sets():
     w = MultinomialOpinion.from_evidence([2.0, 5.0, 7.0])
     grouped = HyperOpinion.from_multinomial(w).grouped_dirichlet()

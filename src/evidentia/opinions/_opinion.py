@@ -36,7 +36,7 @@ class Opinion(ABC):
     @property
     @abstractmethod
     def projected(self) -> Tensor:
-        """The projected probability, which equals the expectation under the equivalent distribution."""
+        """The projected probability, for binomial and multinomial opinions the mean of the equivalent distribution."""
 
     @abstractmethod
     def _with(self, tensors: dict[str, Tensor]) -> Self:

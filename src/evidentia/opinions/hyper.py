@@ -174,7 +174,16 @@ class HyperOpinion(Opinion):
         )
 
     def grouped_dirichlet(self) -> GroupedDirichlet:
-        """The grouped Dirichlet distribution of the evidence; the composite sets must not overlap."""
+        """The grouped Dirichlet distribution of the evidence; the composite sets must not overlap.
+
+        Its mean gives each set as much as the projected probability does. Within a set it shares vague evidence out by
+        what single classes have, evidence and prior, and the projection by base rates alone.
+
+        Example:
+            >>> h = HyperOpinion.from_evidence([5.0, 4.0], sets=[(0,), (0, 1)], num_classes=3)
+            >>> h.projected, h.grouped_dirichlet().mean
+            (tensor([0.6667, 0.2500, 0.0833]), tensor([0.7857, 0.1310, 0.0833]))
+        """
         groups = [members for members in self.sets if len(members) > 1]
         evidence = self.evidence
         singles = torch.zeros_like(self.base_rate)

@@ -19,7 +19,7 @@ from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_po
 
 @dataclass(kw_only=True, eq=False)
 class WeightNetwork(Robust, ABC):
-    r"""$w_j = v(s_j; \phi)$ for a signal s of each sample, with $\phi$ moved along $\sum_j g_j\, \partial w_j / \phi$.
+    r"""$w_j = v(s_j; \phi)$ for a signal s of each sample; $\phi$ goes along $\sum_j g_j \partial w_j / \partial \phi$.
 
     g is the hypergradient of one step of training, so that by the chain rule this is the gradient of $L_V$ in $\phi$.
     The network has one hidden layer and a sigmoid at its end.
