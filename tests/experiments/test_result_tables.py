@@ -11,6 +11,7 @@ import pytest
 
 from evidentia import EvidentiaError
 from evidentia.experiments import STUDIES, StudyTable, published_figure, read_results
+from evidentia.experiments.paired import holm, paired_p_value
 from evidentia.experiments.result_tables import fill_page, load_tables, main
 from evidentia.experiments.study import Cell
 from evidentia.experiments.study_results import as_json
@@ -108,6 +109,27 @@ def test_what_pages_say_in_words_is_so(tables: dict[str, StudyTable]) -> None:
     }
     best = {name: published_figure("graph-ood", f"{name}/s-bgcn-t-k", "auroc.vacuity").value for name in ours}
     assert [name for name in ours if ours[name] < best[name]] == ["citeseer"]
+
+
+def test_ours_beside_a_prior_network_is_as_the_readme_has_it(tables: dict[str, StudyTable]) -> None:
+    by_method = {
+        method: {
+            row.cell.labels["data"]: row
+            for row in tables["full/graph-misclassification"].rows
+            if row.cell.labels["method"] == method and row.metric == "auroc.dissonance"
+        }
+        for method in ("s-bgcn-t-k", "dpn-gcn")
+    }
+    pairs = {name: (row, by_method["dpn-gcn"][name]) for name, row in by_method["s-bgcn-t-k"].items()}
+    assert all(list(row.values) == list(other.values) for row, other in pairs.values())
+    found = [paired_p_value(list(row.values.values()), list(other.values.values())) for row, other in pairs.values()]
+    sure = [name for name, p in zip(pairs, holm(found), strict=True) if p < 0.05]
+    assert sure == ["cora", "citeseer"]
+    assert [name for name, (row, other) in pairs.items() if row.mean < other.mean] == ["pubmed"]
+    said = re.search(r"p = (\.\d+), but (\.\d+) after Holm's", (ROOT / "README.md").read_text())
+    place = list(pairs).index("physics")
+    assert said is not None
+    assert [float(p) for p in said.groups()] == [round(found[place], 2), round(holm(found)[place], 2)]
 
 
 def test_numbers_of_early_events_in_the_text_are_those_of_the_results(tables: dict[str, StudyTable]) -> None:
