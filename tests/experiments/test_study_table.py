@@ -97,8 +97,15 @@ def test_a_figure_printed_as_a_whole_number_is_known_to_half_of_one() -> None:
     )  # fmt: skip
     (cell,) = study.cells()
     # The thesis says "almost 3".
-    assert study_row(study, cell, "ratio", {0: 2.6, 1: 2.6}).verdict == "within noise"
+    row = study_row(study, cell, "ratio", {0: 2.6, 1: 2.6})
+    assert row.verdict == "within noise"
     assert study_row(study, cell, "ratio", {0: 2.4, 1: 2.4}).verdict == "below"
+    assert "| 2.600 ± 0.000 | 2 | 3 | -0.400 | within noise |" in as_markdown(
+        StudyTable(
+            *("times", "", "semisup-time", "full", "1", ("method",), (0, 1), ("",), "0", None),
+            *(2, 2, (), (row,)),
+        )
+    )
 
 
 def test_methods_are_compared_by_the_same_seeds(table: StudyTable) -> None:

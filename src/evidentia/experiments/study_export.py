@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.files import write_text
+from evidentia.experiments.published_figures import printed_decimals
 from evidentia.experiments.study_results import as_json, row_json
 from evidentia.experiments.study_row import VERDICTS, TableRow, Verdict
 from evidentia.experiments.study_table import StudyTable
@@ -177,7 +178,7 @@ def _texts(row: TableRow, axes: Sequence[str], beside: bool, unit: str) -> list[
     figure = row.published
     if figure is None or row.difference is None:
         return [*cells, "", "", ""]
-    printed = _digits(unit)
+    printed = printed_decimals(figure.table, figure.column)
     theirs = "" if figure.spread is None else f" ± {figure.spread:.{printed}f}"
     mark = "*" if figure.misprint else ""
     return [*cells, f"{figure.value:.{printed}f}{theirs}{mark}", f"{row.difference:+.{digits}f}", row.verdict or ""]
