@@ -148,6 +148,17 @@ def test_the_published_draws() -> None:
         assert not torch.equal(drawn, author_draws(data, seed=2))
 
 
+def test_the_published_draws_leave_out_all_public_training_nodes() -> None:
+    graph = citation_graph(nodes=1500, classes=4, features=80)
+    data = ood_split(graph)
+    assert torch.equal(data.spare_mask, graph.train_mask & (graph.y >= 2))
+    drawn = author_draws(data, draws=3, size=1500 - int(graph.train_mask.sum()))
+    assert all(torch.equal(draw.sort().values, (~graph.train_mask).nonzero().flatten()) for draw in drawn)
+    # The test by a protocol of ours has them, and where nodes are drawn there are none.
+    assert data.test_mask[data.spare_mask].all()
+    assert not ood_split(graph, public=False).spare_mask.any()
+
+
 def test_integers_of_numpy_are_integers() -> None:
     graph, three = bare(), np.int64(3)
     counts = {"per_class": np.int64(4), "validation": np.int32(50)}

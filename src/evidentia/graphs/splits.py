@@ -68,8 +68,9 @@ def ood_split(
     In the result, `y` numbers the other classes from 0 and is -1 for all other nodes, `num_classes` counts the
     other classes, `ood_mask` marks nodes out of distribution, `ood_classes` lists their classes and `y_original` has
     the labels as given. Training and validation nodes are in distribution. With a public split they are those of the
-    public ones that are, so validation nodes are fewer than the public 500. Test nodes are all labelled nodes
-    outside training and validation, in distribution or out.
+    public ones that are, so validation nodes are fewer than the public 500, and `spare_mask` marks the public training
+    nodes that nothing is trained on. Test nodes are all labelled nodes outside training and validation, in
+    distribution or out.
 
     Args:
         data: a graph with labels `y`, -1 for nodes without one.
@@ -90,6 +91,8 @@ def ood_split(
     outside = _ood_classes(classes, _num_classes(data, y), generator)
     inside = [label for label in range(_num_classes(data, y)) if label not in outside]
     train, val = _train_and_validation(data, y, inside, generator, per_class, validation, public)
+    ood = torch.isin(y, torch.tensor(outside, device=y.device))
+    spare = ood & check_mask(data, "train_mask", len(y)) if _keeps_own(data, public) else torch.zeros_like(ood)
     # One entry more than there are classes, so that -1 stays -1.
     number = torch.full((_num_classes(data, y) + 1,), -1, dtype=torch.long, device=y.device)
     number[inside] = torch.arange(len(inside), device=y.device)
@@ -97,7 +100,8 @@ def ood_split(
         data,
         y=number[y.long()],
         y_original=y,
-        ood_mask=torch.isin(y, torch.tensor(outside, device=y.device)),
+        ood_mask=ood,
+        spare_mask=spare,
         ood_classes=outside,
         num_classes=len(inside),
         train_mask=train,
@@ -113,7 +117,8 @@ def author_draws(data: Data, seed: int = 0, *, draws: int = 10, size: int = 1000
     """The test nodes of the published code: draws from all nodes outside training, validation nodes included.
 
     For comparison with published figures only: nodes that choices were made on do not belong into a test. Nodes
-    without a label are left out.
+    without a label are left out, and so are public training nodes of classes out of distribution, as in the published
+    code, although nothing is trained on them.
 
     Args:
         data: what `misclassification_split` or `ood_split` gave.
@@ -133,7 +138,7 @@ def author_draws(data: Data, seed: int = 0, *, draws: int = 10, size: int = 1000
     y = check_labels(data)
     allowed = ~check_mask(data, "train_mask", len(y)) & (y >= 0)
     if getattr(data, "ood_mask", None) is not None:
-        allowed |= check_mask(data, "ood_mask", len(y))
+        allowed |= check_mask(data, "ood_mask", len(y)) & ~check_mask(data, "spare_mask", len(y))
     pool = allowed.nonzero().flatten()
     if draws < 1 or not 0 < size <= len(pool):
         raise EvidentiaError(
@@ -199,10 +204,7 @@ def _train_and_validation(
     validation: int,
     public: bool | None,
 ) -> tuple[Tensor, Tensor]:
-    own = all(getattr(data, name, None) is not None for name in ("train_mask", "val_mask"))
-    if public and not own:
-        raise EvidentiaError("the graph has no split of its own (no train_mask and val_mask); use public=False")
-    if not (own if public is None else public):
+    if not _keeps_own(data, public):
         return draw_nodes(y, classes, generator, per_class, validation)
     inside = torch.isin(y, torch.tensor(classes, device=y.device))
     train, val = (check_mask(data, name, len(y)) & inside for name in ("train_mask", "val_mask"))
@@ -215,6 +217,14 @@ def _train_and_validation(
             "the graph's own split has no validation node in distribution; use public=False to draw another"
         )
     return train, val
+
+
+def _keeps_own(data: Data, public: bool | None) -> bool:
+    """Whether training and validation nodes are the graph's own."""
+    own = all(getattr(data, name, None) is not None for name in ("train_mask", "val_mask"))
+    if public and not own:
+        raise EvidentiaError("the graph has no split of its own (no train_mask and val_mask); use public=False")
+    return own if public is None else public
 
 
 def _ood_classes(classes: OodClasses, count: int, generator: torch.Generator) -> list[int]:
