@@ -1,6 +1,6 @@
 r"""The prior of a node's Dirichlet from the training nodes around it: graph-based kernel Dirichlet estimation (GKDE).
 
-Every training node is evidence for its class, worth less the farther away it is (thesis section 2.4, GKDE):
+Every training node is evidence for its class, worth less the farther away it is (thesis section 2.5, GKDE):
 
 $$ \hat e_{jk} = \sum_{i \in \mathbb{L},\, y_i = k} g(d_{ij}), \qquad
    g(d) = \exp\Big(-\frac{d^2}{2 \sigma^2}\Big), \qquad \hat\alpha = \hat e + 1, $$

@@ -1,6 +1,6 @@
 r"""Dissonance in less than K² memory, and for many classes in less than K² time.
 
-The definition sums the relative balance of every pair of belief masses (thesis eq. 2.8):
+The definition sums the relative balance of every pair of belief masses (thesis eq. 2.5):
 $\sum_i b_i \frac{\sum_{j \ne i} b_j \mathrm{Bal}(b_j, b_i)}{\sum_{j \ne i} b_j}$ with
 $\mathrm{Bal}(b_j, b_i) = 2 \min(b_i, b_j) / (b_i + b_j)$. Two ways to compute it, both exact to rounding:
 

@@ -61,7 +61,7 @@ def vacuity(x: Opinion | Tensor) -> Tensor:
 
 @MEASURES.register("dissonance")
 def dissonance(x: Opinion | Tensor) -> Tensor:
-    r"""Conflicting evidence, in $[0, 1]$ (thesis eq. 2.8).
+    r"""Conflicting evidence, in $[0, 1]$ (thesis eq. 2.5).
 
     $\sum_i b_i \frac{\sum_{j \ne i} b_j \mathrm{Bal}(b_j, b_i)}{\sum_{j \ne i} b_j}$ with
     $\mathrm{Bal}(b_j, b_i) = 2 \min(b_i, b_j) / (b_i + b_j)$, and 0 where a sum is 0. In a hyper opinion two sets

@@ -19,7 +19,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    r"""K-means clusters of a pool (thesis 3.3, "Weight Sharing and Regularization").
+    r"""K-means clusters of a pool (thesis 3.4, "Weight Sharing and Regularization").
 
     Attributes:
         assignment: the cluster of every sample, shape `(n,)`, int64.

@@ -23,7 +23,7 @@ def uncertainty_term(weights: Tensor, uncertainty: Tensor, form: Form = "correct
 
     $$\mathrm{Un}(w, u) = u\, w^2 + (1 - u)(1 - w)^2 = (w - (1 - u))^2 + u (1 - u)$$
 
-    is least at $w = 1 - u$: uncertain samples are to weigh little. The thesis (equation of $\mathcal{L}_V$ in 3.3) has
+    is least at $w = 1 - u$: uncertain samples are to weigh little. The thesis (eq. 3.3, of $\mathcal{L}_V$) has
     $u (1 - w)^2$, which is least at $w = 1$ for every u > 0, and pulls there the harder the more uncertain a sample is:
     against its own aim. It is kept for comparison.
 
@@ -59,7 +59,7 @@ def uncertainty_gradient(weights: Tensor, uncertainty: Tensor, form: Form = "cor
 
 
 def l1_term(weights: Tensor) -> Tensor:
-    r"""$|w|$, sample by sample: makes many weights exactly 0 (thesis 3.3, "Weight Sharing and Regularization").
+    r"""$|w|$, sample by sample: makes many weights exactly 0 (thesis 3.4, "Weight Sharing and Regularization").
 
     Example:
         >>> import torch

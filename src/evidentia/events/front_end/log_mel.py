@@ -2,7 +2,7 @@ r"""The log-mel front end: sound to frames, causal, and the same whether a strea
 
 Frame j is $10 \log_{10} \max(\sum_f M_{fm} |\mathrm{FFT}(h \odot x_j)_f|^2, 10^{-10})$ with a periodic Hann window h of
 2,048 samples, Slaney's mel filters M with unit area (128, 0 Hz to half the rate) and a hop of 256 samples at 16 kHz
-(thesis section 4.5, "Features"). $x_j$ are the 2,048 samples that *end* with hop j, silence before the first: a frame
+(thesis section 4.7, "Features"). $x_j$ are the 2,048 samples that *end* with hop j, silence before the first: a frame
 is complete as soon as its hop is, and 10 s give 625 frames. Nothing refers to the clip as a whole (no largest value,
 no mean), so no frame depends on samples after it.
 

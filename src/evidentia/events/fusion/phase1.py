@@ -14,7 +14,7 @@ from evidentia.opinions import BinomialOpinion
 
 @HEADS.register("phase1")
 class PhaseI(FusionHead):
-    r"""The opinion of the present segment alone (thesis section 4.7, MTENN phase I).
+    r"""The opinion of the present segment alone (thesis section 4.5, MTENN phase I).
 
     $b = (\alpha - 1) / S$, $d = (\beta - 1) / S$, $u = 2 / S$ with $S = \alpha + \beta$; the score is
     $\ln \alpha - \ln \beta$ where $u < V$. With `max_vacuity=1` it is a plain threshold on the probability.

@@ -1,6 +1,6 @@
 r"""Heads over clip features that another network has made of a video: one vector a step of the stream.
 
-Three ways to put the present in the light of the past, after the thesis' baselines for human action (section 4.5): two
+Three ways to put the present in the light of the past, after the thesis' baselines for human action (section 4.7): two
 speeds (SlowFast, Feichtenhofer et al. 2019), a memory asked again and again (AIA, Tang et al. 2020), and relations of
 relations (ACAR, Pan et al. 2021). They are in the *style* of these: the originals reach into the video itself, its
 actors and objects, where these have one vector for all of it. All look back only.

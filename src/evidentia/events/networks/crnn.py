@@ -1,6 +1,6 @@
 """Convolutions over time and mel bands, then a GRU: the DCASE baseline made causal, and as it was.
 
-The network of the DCASE challenge's task 4 (Turpault et al. 2019; thesis section 4.5): seven 3 x 3 convolutions of 16,
+The network of the DCASE challenge's task 4 (Turpault et al. 2019; thesis section 4.7): seven 3 x 3 convolutions of 16,
 32, 64, 128, 128, 128, 128 maps, each followed by batch norm, a gate, average pooling that halves the bands (and twice
 the frames, hence segments of 4) and dropout, then a GRU of two layers of 128. Here convolutions look back and the GRU
 runs forward: 0.8M parameters. The small one has four convolutions, the first of which takes every second band, and 60k

@@ -48,7 +48,7 @@ from evidentia.semisup.uncertainty import PoolUncertainty
 
 @dataclass(kw_only=True, eq=False)
 class ByGradient(Robust, ABC):
-    r"""Weights moved against the gradient of $L_V + \lambda_u \mathrm{Un}(w, u) + \lambda_1 |w|$ (thesis 3.3).
+    r"""Weights moved against the gradient of $L_V + \lambda_u \mathrm{Un}(w, u) + \lambda_1 |w|$ (thesis 3.4).
 
     The hypergradient is divided by its mean absolute value before the regulariser's gradient is added: its own size
     says little, and differs by orders of magnitude from one objective to the next.
