@@ -40,6 +40,32 @@ def test_it_raises_the_divergence_more_than_a_random_one_of_the_same_length(norm
     assert (ours > theirs).float().mean() > 0.9
 
 
+class Autocast(nn.Module):
+    """Computes in half precision, with weights in single precision."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.net(x)
+
+
+def test_it_is_found_in_half_precision_too():
+    """Steps that single precision still sees are lost in the rounding of half precision."""
+    net = MLP(20, 4, norm="none")
+    with torch.no_grad():
+        for weight in net.parameters():
+            weight.mul_(2)
+    x = torch.randn(256, 20)
+    torch.manual_seed(0)
+    full = VAT(epsilon=0.5).prepare(net, x, NONE).inputs - x
+    torch.manual_seed(0)
+    half = VAT(epsilon=0.5).prepare(Autocast(net), x, NONE).inputs - x
+    assert nn.functional.cosine_similarity(full, half).mean() > 0.8
+
+
 def test_the_direction_is_the_leading_one_of_the_divergence(dtype):
     """By the exact second derivative, which for a linear network is W^T (diag p - p p^T) W."""
     net = nn.Linear(6, 3).to(dtype)
@@ -48,7 +74,7 @@ def test_the_direction_is_the_leading_one_of_the_divergence(dtype):
     with torch.no_grad():
         net.bias -= net.weight.sum(1) * 30
         probs = net(x).softmax(-1)
-    found = VAT(iterations=60).direction(net, x, probs)
+    found = VAT(iterations=60).direction(net, x, probs, dtype)
     for sample, direction in zip(probs, found, strict=True):
         curvature = net.weight.T @ (sample.diag() - sample.outer(sample)) @ net.weight
         leading = torch.linalg.eigh(curvature).eigenvectors[:, -1]

@@ -16,8 +16,8 @@ from evidentia.semisup.objectives.base import (
     Labeled,
     Objective,
     check_count,
+    check_logits,
     check_setting,
-    logits_of,
     ones,
     targets_for,
 )
@@ -37,7 +37,8 @@ class VAT(Objective):
 
     In single precision a step of $10^{-6}$ is lost in the rounding of an input of length 10, and the direction found
     is that of rounding errors, which more iterations do not improve. A sample's step is therefore at least the square
-    root of the machine epsilon times the sample's length.
+    root of the machine epsilon times the sample's length, by the coarser of the precisions of samples and logits: under
+    autocast that of half precision.
 
     Args:
         weight: the coefficient of the objective.
@@ -74,19 +75,25 @@ class VAT(Objective):
     ) -> Consistency:
         """Weakly augmented samples with their perturbation, and what the network says of them without it."""
         clean = augment.weak(x).detach()
-        targets = logits_of(network, clean).softmax(-1)
-        inputs = clean + self.epsilon * self.direction(network, clean, targets)
+        with torch.no_grad(), frozen_statistics(network):
+            logits = network(clean.clone())
+        targets = check_logits(logits, len(clean)).softmax(-1)
+        inputs = clean + self.epsilon * self.direction(network, clean, targets, logits.dtype)
         return Consistency(inputs, targets, ones(targets))
 
-    def direction(self, network: nn.Module, x: Tensor, targets: Tensor) -> Tensor:
-        """For each sample the direction, of length 1, in which the class probabilities change most."""
-        finest = torch.finfo(x.dtype).eps ** 0.5
+    def direction(self, network: nn.Module, x: Tensor, targets: Tensor, precision: torch.dtype) -> Tensor:
+        """For each sample the direction, of length 1, in which the class probabilities change most.
+
+        `precision` is that of the network's logits.
+        """
+        finest = max(torch.finfo(dtype).eps for dtype in (x.dtype, precision)) ** 0.5
         step = (finest * _lengths(x)).clamp(min=self.xi)
         found = _unit(torch.randn_like(x))
         for _ in range(self.iterations):
             with torch.enable_grad(), frozen_statistics(network):
                 trial = (x + step * found).requires_grad_()
-                divergence = kl_divergence(network(trial.clone()), targets).sum()
+                logits = check_logits(network(trial.clone()), len(x))
+                divergence = kl_divergence(logits, targets).sum()
                 gradient = _gradient(divergence, trial)
             # Where nothing changes the output, one direction is as good as another.
             flat = gradient.flatten(1).abs().amax(1) == 0
