@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,38 @@ def test_the_old_file_stands_until_the_new_is_whole(tmp_path):
     write_atomically(path, write)
     assert path.read_text() == "new"
     assert os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_a_link_stays_and_its_target_is_new(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "file"
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_pipe_is_given_what_is_whole_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_writable(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(pipe.read_text)
+        write_text(pipe, "all of it")
+        assert heard.result(timeout=30) == "all of it"
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write_text(file, "of mine")
+    file.chmod(0o640)
+    write_text(file, "of mine too")
+    assert file.stat().st_mode & 0o777 == 0o640
 
 
 def test_permissions_are_the_ordinary_ones(tmp_path):

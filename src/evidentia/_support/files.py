@@ -10,6 +10,9 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
+import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,28 +47,43 @@ class Manifest(BaseModel):
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` with a temporary path beside `path`, then rename it into place.
 
-    A crash, a full disk or an exception leaves whatever stood at `path` before untouched.
+    A crash, a full disk or an exception leaves whatever stood at `path` before untouched. A link stays a link, to a new
+    file; a pipe or a device is given what was written once it is whole.
     """
     path = Path(path)
     _check_no_folder(path)
+    if _is_device(path):
+        _write_to_device(path, write)
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    # Made as an ordinary write makes files, for the permissions that this one is to have.
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
+        mode = (path if path.exists() else part).stat().st_mode
         write(part)
         # safetensors and matplotlib replace or reopen the file, so sync by path rather than by handle.
         with part.open("rb+") as file:
             os.fsync(file.fileno())
-        # mkstemp makes private files; give this one the permissions an ordinary write would have had.
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)
+        part.chmod(stat.S_IMODE(mode))
         part.replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
         raise
+
+
+def _write_to_device(path: Path, write: Callable[[Path], None]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / "part"
+        write(part)
+        with part.open("rb") as whole, path.open("wb") as device:
+            shutil.copyfileobj(whole, device)
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -86,6 +104,8 @@ def check_writable(path: str | Path) -> None:
     path = Path(path)
     try:
         _check_no_folder(path)
+        if _is_device(path):
+            return
         place = next(folder for folder in path.absolute().parents if folder.exists())
         # Permissions do not tell: the superuser has them all, even where the file system takes no files.
         with tempfile.TemporaryFile(dir=place):
