@@ -58,17 +58,24 @@ def _warn_of_growth(before: Sequence[Tensor], term: Sequence[Tensor], rate: floa
     if squared == 0 or grown <= _GROWTH**2 * squared:
         return
     if not math.isfinite(grown):
-        message = "is not finite any more; use a smaller rate"
+        message = "its last term is not finite any more; use a smaller rate"
     elif across < 0:
         curvature = (1 - across / squared) / rate
         message = (
-            f"is {math.sqrt(grown / squared):.3g} times the one before, as the inner loss has a curvature of about "
-            f"{curvature:.3g}, and a rate of {rate:.3g} needs one below {2 / rate:.3g}; use a rate below "
-            f"{2 / curvature:.2g}"
+            f"its terms grow, as the inner loss has a curvature of about {_one_digit(curvature):g}, and a rate of "
+            f"{rate:.3g} needs one below {2 / rate:.3g}; use a rate below {_one_digit(2 / curvature):g}"
         )
     else:
-        message = (
-            f"is {math.sqrt(grown / squared):.3g} times the one before, as the inner loss is not convex here; use a "
-            "smaller rate or fewer terms"
-        )
-    warnings.warn(f"the Neumann series diverges: its last term {message}", DivergenceWarning, stacklevel=4)
+        message = "its terms grow, as the inner loss is not convex here; use a smaller rate or fewer terms"
+    warnings.warn(f"the Neumann series diverges: {message}", DivergenceWarning, stacklevel=4)
+
+
+def _one_digit(number: float) -> float:
+    """Rounded down, so that a training in which every series grows says a few things once, and not a new one each time.
+
+    Example:
+        >>> _one_digit(0.0379)
+        0.03
+    """
+    unit = 10.0 ** math.floor(math.log10(number))
+    return float(f"{unit * (number // unit):.0e}")
