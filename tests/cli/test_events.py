@@ -87,6 +87,15 @@ def test_training_prints_what_was_calibrated(trained: tuple[Path, str]) -> None:
     assert "to be sure takes about 1.5" in printed
 
 
+def test_rare_alarms_are_told_by_the_hour_and_long_times_without_an_exponent(tmp_path: Path) -> None:
+    result = run(
+        "train", "synthetic", "--clips", "6", "--epochs", "1", "--false-alarms", "0.01", "--out", tmp_path / "d"
+    )
+    printed = " ".join(result.stdout.split())
+    assert "at most 0.01 false alarms a minute (0.6 an hour)" in printed
+    assert "to be sure takes about 300: more may come" in printed
+
+
 def test_evaluation_prints_and_writes_every_figure(model: Path, tmp_path: Path) -> None:
     file, picture = tmp_path / "out.json", tmp_path / "clip.png"
     result = run("evaluate", model, "synthetic", "--clips", "3", "--json", file, "--picture", picture)

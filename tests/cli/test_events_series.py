@@ -139,8 +139,8 @@ def test_names_may_be_numbers_on_stdin_as_in_files(pump: Path, tmp_path: Path, n
         (("1", "heat"), "12:00:01,1,2", "line 1 on stdin has 3 channels"),
         ((), "2024-05-01T12:00:00,1,2", "line 1 on stdin has 3 channels"),
         # What a sensor sends when it fails is a missing number.
-        (("1", "heat"), "ERR,0.25", "1 numbers missing or invalid"),
-        ((), "0.25,ERR", "1 numbers missing or invalid"),
+        (("1", "heat"), "ERR,0.25", "1 number missing or invalid"),
+        ((), "0.25,ERR", "1 number missing or invalid"),
     ],
 )
 def test_a_text_among_numbers_makes_a_line_of_names_only_if_it_is_one(
@@ -179,6 +179,15 @@ def test_a_state_keeps_the_clock(pump: Path, tmp_path: Path, source: str) -> Non
     assert "35800 samples (3580 s) are missing; the detector begins anew" in later.stderr
     assert alarms(later) == alarms(detect(pump, "-", stdin=text(second)))
     assert heard(pump, state) == pytest.approx(3620.0)
+
+
+def test_what_is_told_at_the_end_is_of_this_command_alone(pump: Path, tmp_path: Path) -> None:
+    rows = [row if n % 50 else f"{row.rpartition(',')[0]}," for n, row in enumerate(rows_of(pump), start=1)]
+    state = tmp_path / "state.safetensors"
+    first = detect(pump, "-", "--state", state, stdin=text(rows[:120]))
+    assert first.stderr.rstrip().endswith("; 2 numbers missing or invalid")
+    rest = detect(pump, "-", "--state", state, stdin=text(rows))
+    assert rest.stderr.rstrip().endswith(f"; {len(rows) // 50 - 2} numbers missing or invalid")
 
 
 def test_what_a_state_does_not_know_is_told(pump: Path, tmp_path: Path) -> None:

@@ -208,16 +208,26 @@ def _figures(scores: dict[str, Any]) -> list[str]:
     ]
 
 
+def _asked(name: str, value: float) -> str:
+    """A target in words; a rate that nobody has a feeling for by the minute also by the hour."""
+    told = _TARGETS[name].format(value)
+    return f"{told} ({60 * value:.3g} an hour)" if name == "false_alarms_per_minute" and 0 < value < 0.1 else told
+
+
+def _minutes(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _print_calibration(console: Console, detector: EventDetector) -> None:
     found = detector.calibration_
     target = found["target"]
-    asked = " and ".join(_TARGETS[name].format(value) for name, value in target.items())
+    asked = " and ".join(_asked(name, value) for name, value in target.items())
     met = "met" if found["met"] else "NOT met, the nearest was taken"
     console.print(f"calibrated on clips held out to {asked}: {met}", highlight=False)
     rate = target.get("false_alarms_per_minute", 0.0)
     if 0 < rate * found["minutes"] < _ENOUGH:
-        known, needed = found["minutes"], _ENOUGH / rate
-        console.print(f"  on {known:.2g} minutes; to be sure takes about {needed:.2g}: more may come", highlight=False)
+        known, needed = (_minutes(each) for each in (found["minutes"], _ENOUGH / rate))
+        console.print(f"  on {known} minutes; to be sure takes about {needed}: more may come", highlight=False)
     if found["missing"]:
         missing = "any class" if len(found["missing"]) == len(detector.labels_) else ", ".join(found["missing"])
         console.print(f"  they have no event of {missing}: nothing is known of when to call it", highlight=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def run_detect(
     detector = EventDetector.load(model)
     stream = detector.stream(**options)
     end = kept.load(stream)
-    begin, counts = stream.time, {"alarm": 0, "warning": 0}
+    begin, counts = _Heard.of(stream), {"alarm": 0, "warning": 0}
     pieces = _pieces(file, detector, rate=rate, time=time, chunk=chunk, end=end)
     kept.keep(stream)
     with exit_on_signals(), kept.written():
@@ -61,7 +61,7 @@ def run_detect(
             for samples, seconds, after, pace in pieces:
                 found = stream.push(samples, seconds=seconds, rate=rate if file == STDIN else None)
                 if after is not None:
-                    if kept.ahead is None and begin > 0:
+                    if kept.ahead is None and begin.seconds > 0:
                         typer.echo(f"{state} has no clock: the input is taken to follow at once on it", err=True)
                     kept.ahead = after - stream.time
                 for detection in found:
@@ -108,8 +108,23 @@ def _pieces(
     return sound_pieces(file, inputs.sample_rate, size, end)
 
 
-def _summary(stream: DetectorStream, begin: float, counts: dict[str, int]) -> str:
+@dataclass(frozen=True)
+class _Heard:
+    """What a stream had counted before, so that a command tells of its own input alone."""
+
+    seconds: float
+    invalid: int
+    clipped: int
+
+    @classmethod
+    def of(cls, stream: DetectorStream) -> _Heard:
+        return cls(stream.time, stream.invalid, stream.clipped)
+
+
+def _summary(stream: DetectorStream, begin: _Heard, counts: dict[str, int]) -> str:
+    now = _Heard.of(stream)
     parts = [f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items()]
-    invalid = f"; {stream.invalid} numbers missing or invalid" if stream.invalid else ""
-    clipped = f"; {stream.clipped} samples clipped" if stream.clipped else ""
-    return f"{stream.time - begin:.1f} s heard: {', '.join(parts)}{invalid}{clipped}"
+    missing, loud = now.invalid - begin.invalid, now.clipped - begin.clipped
+    invalid = f"; {missing} number{'' if missing == 1 else 's'} missing or invalid" if missing else ""
+    clipped = f"; {loud} sample{'' if loud == 1 else 's'} clipped" if loud else ""
+    return f"{now.seconds - begin.seconds:.1f} s heard: {', '.join(parts)}{invalid}{clipped}"
