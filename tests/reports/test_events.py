@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -134,14 +135,38 @@ def test_a_series_of_about_the_rate_is_drawn_by_the_detectors_clock():
         assert [text.get_text() for text in usual.texts] == [text.get_text() for text in other.texts]
 
 
-def test_channels_of_very_different_units_are_drawn_in_deviations():
-    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor([1e-6, 1.0, 1.0, 0.0])
+UNITS = torch.tensor([1e-6, 1.0, 1.0, 0.0])
+LEVELS = torch.tensor([0.0, 0.0, 1000.0, 5.0])
+
+
+@pytest.mark.parametrize(("units", "levels"), [(UNITS, 0 * LEVELS), (torch.ones(4), LEVELS), (UNITS, LEVELS)])
+def test_channels_of_very_different_units_or_levels_have_lanes(units, levels, tmp_path: Path):
+    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)) * units + levels
     samples[3, 0] = torch.nan
+    detector = make_detector(series=True)
+    figure = clip_picture(detector, Clip(samples, 10.0, columns=("strain", "_flow", "$load$", "valve")))
+    (ax, *_) = figure.axes
+    ranges = [(np.nanmin(line.get_ydata()), np.nanmax(line.get_ydata())) for line in ax.lines[:4]]
+    # None touches another, and what moves at all is seen to.
+    assert all(above[0] > below[1] for above, below in itertools.pairwise(ranges))
+    moves = [float(high - low) for low, high in ranges]
+    assert moves == pytest.approx([0.84 if unit else 0.0 for unit in units], abs=1e-6)
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert [label.partition("\n")[0] for label in labels] == ["strain", "_flow", "$load$", "valve"]
+    assert labels[2].endswith(f"{samples[:, 2].min():.4g} to {samples[:, 2].max():.4g}")
+    save_figure(figure, tmp_path / "lanes.png")
+
+
+def test_alike_channels_share_an_axis_and_many_lanes_have_no_names():
+    samples = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
     (ax, *_) = clip_picture(make_detector(series=True), Clip(samples, 10.0)).axes
-    assert ax.get_ylabel() == "channels, in deviations"
-    assert [float(np.nanstd(line.get_ydata())) for line in ax.lines[:4]] == pytest.approx([1, 1, 1, 0])
-    (ax, *_) = clip_picture(make_detector(series=True), Clip(samples[:, [1, 2, 1, 2]], 10.0)).axes
     assert ax.get_ylabel() == "channels"
+    torch.manual_seed(3)
+    network = make_network("temporal", 12, 3, segment=1).eval()
+    many = EventDetector.assemble(network, LABELS, SeriesInputs(rate=10.0, channels=12), make_head("wbc"))
+    (ax, *_) = clip_picture(many, Clip(torch.randn(40, 12) * torch.logspace(0, 9, 12), 10.0)).axes
+    assert ax.get_ylabel() == "12 channels, each over its own range"
+    assert not ax.get_yticklabels()
 
 
 def test_names_are_shown_as_they_are(tmp_path: Path):

@@ -14,7 +14,8 @@ from evidentia.events import ANY, Clip, Detection, EventDetector, SoundInputs
 from evidentia.events.clip_kinds import in_step
 from evidentia.events.front_end.channels import arranged
 from evidentia.events.front_end.log_mel import filter_at
-from evidentia.reports.style import blue, colour, ink, label_axes, pale, paper, plain_text, require_matplotlib
+from evidentia.reports.events_series import NOTE_SIZE, draw_series
+from evidentia.reports.style import blue, colour, ink, pale, paper, plain_text, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,14 +23,9 @@ if TYPE_CHECKING:
 
 # More classes than this are not readable beneath each other.
 _MOST_CLASSES = 8
-# Nor are more names of channels beside their lines.
-_MOST_NAMES = 8
-_NOTE_SIZE = 8.0
 _WIDTH, _SOUND_HEIGHT, _ROW_HEIGHT, _CLASS_HEIGHT, _REST = 8.0, 1.9, 0.24, 0.95, 1.5
 # So many dB below the loudest are drawn.
 _RANGE = 70.0
-# Channels whose deviations differ by more would be flat beside each other, and are each drawn in its own.
-_ALIKE = 20.0
 _KILOHERTZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -43,7 +39,8 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     Args:
         detector: a trained detector.
         clip: what to draw; a series is drawn as lines in place of the spectrogram, in the detector's order of channels
-            and by its clock, from which the rate of a series may differ by 1%.
+            and by its clock, from which the rate of a series may differ by 1%. Channels of units so different that some
+            would be flat have a lane each, over their own range.
         labels: the classes to show; those that are in the clip or are called by default, at most 8.
         trigger: `needed`, `of` and `refractory` of the alarms; those of the detector if not given.
 
@@ -76,7 +73,7 @@ def clip_picture(detector: EventDetector, clip: Clip, labels: Sequence[str] | No
     if isinstance(detector.inputs_, SoundInputs):
         _draw_sound(axes[0], detector.inputs_, clip)
     else:
-        _draw_series(axes[0], clip)
+        draw_series(axes[0], clip)
     _draw_warnings(axes[0], detections)
     _draw_truth(axes[1], clip, shown, detections)
     for ax, label in zip(axes[2:], shown, strict=True):
@@ -131,31 +128,7 @@ def _draw_sound(ax: Axes, inputs: SoundInputs, clip: Clip) -> None:
     ax.set_yticks(places, [f"{each:g}" for each in ticks])
     ax.set_ylim(-0.5, inputs.mels - 0.5)
     ax.set_ylabel("kHz", fontsize=9)
-    ax.tick_params(labelsize=_NOTE_SIZE)
-
-
-def _draw_series(ax: Axes, clip: Clip) -> None:
-    samples = clip.samples.reshape(len(clip.samples), -1).double().numpy()
-    times = np.arange(len(samples)) / clip.rate
-    known = np.ma.masked_invalid(samples)
-    centre, spread = (np.ma.filled(part, 0.0) for part in (known.mean(axis=0), known.std(axis=0)))
-    moving = spread[spread > 0]
-    alike = not len(moving) or float(moving.max() / moving.min()) <= _ALIKE
-    if not alike:
-        samples = (samples - centre) / np.where(spread > 0, spread, 1)
-    names = clip.columns[:_MOST_NAMES]
-    for channel in range(samples.shape[1]):
-        name = names[channel] if channel < len(names) else None
-        ax.plot(times, samples[:, channel], color=colour(channel), linewidth=0.9, label=name)
-    if names:
-        left_out = len(clip.columns) - _MOST_NAMES
-        title = f"{left_out} more are not named" if left_out > 0 else None
-        look: dict[str, Any] = {"fontsize": _NOTE_SIZE - 1, "title_fontsize": _NOTE_SIZE - 1, "frameon": False}
-        look |= {"loc": "upper left", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
-        # By itself it leaves out names that begin with an underscore.
-        ax.legend(ax.lines[: len(names)], names, title=title, **look)
-    label_axes(ax, "", "channels" if alike else "channels, in deviations")
-    ax.tick_params(labelsize=_NOTE_SIZE)
+    ax.tick_params(labelsize=NOTE_SIZE)
 
 
 def _draw_warnings(ax: Axes, detections: Sequence[Detection]) -> None:
@@ -176,11 +149,11 @@ def _draw_truth(ax: Axes, clip: Clip, shown: Sequence[str], detections: Sequence
             if call.delay is not None and ends:
                 first.setdefault(max(ends), call.delay)
         for end, delay in first.items():
-            look: dict[str, Any] = {"va": "center", "fontsize": _NOTE_SIZE - 1, "color": ink()}
+            look: dict[str, Any] = {"va": "center", "fontsize": NOTE_SIZE - 1, "color": ink()}
             ax.annotate(f"{delay:.2f} s", (end, row), (3, 0), textcoords="offset points", **look)
     ax.set_yticks(range(len(shown)), shown)
     ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.tick_params(labelsize=_NOTE_SIZE, left=False)
+    ax.tick_params(labelsize=NOTE_SIZE, left=False)
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
@@ -199,8 +172,8 @@ def _draw_opinion(ax: Axes, masses: Sequence[npt.NDArray[Any]], seconds: float, 
         low = high
     ax.set_ylim(0, 1)
     ax.set_yticks([0, 0.5, 1], ["0", "", "1"])
-    ax.set_ylabel(label, fontsize=_NOTE_SIZE, rotation=0, ha="right", va="center")
-    ax.tick_params(labelsize=_NOTE_SIZE)
+    ax.set_ylabel(label, fontsize=NOTE_SIZE, rotation=0, ha="right", va="center")
+    ax.tick_params(labelsize=NOTE_SIZE)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -247,4 +220,4 @@ def _legend(figure: Figure) -> None:
             ("warning", _warning_look()),
         )
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=_NOTE_SIZE, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=NOTE_SIZE, frameon=False)
