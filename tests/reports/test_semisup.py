@@ -25,7 +25,14 @@ from evidentia.reports import (
     weight_curves,
 )
 from evidentia.reports.semisup_points import MOST_POINTS, chosen_points, find_plane
-from evidentia.semisup import PoolReview, SemiSupervisedData, from_arrays, load_pool, two_moons
+from evidentia.semisup import (
+    PoolReview,
+    SemiSupervisedClassifier,
+    SemiSupervisedData,
+    from_arrays,
+    load_pool,
+    two_moons,
+)
 
 
 def review(size: int = 100, classes: int = 3, **changes: Any) -> PoolReview:
@@ -161,6 +168,24 @@ def test_other_vectors_are_projected_and_the_axes_say_so() -> None:
     variance = torch.linalg.eigvalsh(middle.T @ middle).flip(0)[:2]
     assert np.allclose(np.square(plane.points(x)).sum(0), variance)
     assert find_plane(x[:1]).points(x[:1]).shape == (1, 2)
+
+
+def test_features_of_other_units_are_drawn_in_the_scale_of_training(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, pool = torch.randn(20, 4, generator=generator), torch.randn(300, 4, generator=generator)
+    units, labels = torch.tensor([30_000.0, 1.0, 1.0, 1.0]), torch.arange(20) % 2
+    clf = SemiSupervisedClassifier("entropy", standardise=True, updates=1, progress=False)
+    clf.fit((units * x, labels), units * pool).save(tmp_path / "clf.safetensors")
+    loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")
+    for each in (clf, loaded):
+        ax = pool_picture(each.review(), units * pool, labeled=(units * x, labels)).axes[0]
+        # Income is not all there is to see.
+        share = int(ax.get_xlabel().partition("(")[2].partition("%")[0])
+        assert 25 <= share < 50
+        assert max(abs(edge) for edge in ax.get_xlim()) < 10
+        assert np.abs(np.concatenate([part.get_offsets() for part in ax.collections])).max() < 10
+    pairs = clf.fit((units[:2] * x[:, :2], labels), units[:2] * pool[:, :2]).review()
+    assert max(pool_picture(pairs, units[:2] * pool[:, :2]).axes[0].get_xlim()) > 10_000
 
 
 def test_single_numbers_are_drawn_at_the_height_of_their_weight() -> None:

@@ -56,9 +56,10 @@ def pool_picture(
 
     On the left the samples: of images two galleries, the most trusted of each predicted class and the least trusted of
     all, with the weight under each; of pairs of numbers the plane; of other samples their first two principal
-    components. On the right the distribution of the weights and, for each cluster or predicted class, how many were
-    kept and thrown out. Where the truth is known, the picture tells it: `w_in`, `w_ood` and AUROC above the weights,
-    the share of OOD beside each bar, and a star at images out of distribution.
+    components, standardised if they were in training. On the right the distribution of the weights and, for each
+    cluster or predicted class, how many were kept and thrown out. Where the truth is known, the picture tells it:
+    `w_in`, `w_ood` and AUROC above the weights, the share of OOD beside each bar, and a star at images out of
+    distribution.
 
     Args:
         review: what training made of the pool.

@@ -107,6 +107,7 @@ def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, 
     Returns:
         Some of the points, for `draw_scale`.
     """
+    x, labeled = _in_scale(review, x, labeled)
     plane, rows = find_plane(x), chosen_points(review)
     points = plane.points(x[torch.from_numpy(rows)])
     weights, kept = as_array(review.weights.float())[rows], as_array(review.kept)[rows]
@@ -146,6 +147,15 @@ def draw_points(ax: Axes, review: PoolReview, x: Tensor, labeled: tuple[Tensor, 
     if x[0].numel() == 1:
         ax.set_ylim(-0.03, 1.03)
     return drawn
+
+
+def _in_scale(
+    review: PoolReview, x: Tensor, labeled: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    """Samples of more than two numbers in the scale of training, lest the largest unit be the first component."""
+    if review.scale is None or x[0].numel() <= 2:
+        return x, labeled
+    return review.scale.applied(x), None if labeled is None else (review.scale.applied(labeled[0]), labeled[1])
 
 
 def labeled_groups(review: PoolReview, classes: Tensor) -> list[tuple[str, list[int], str]]:

@@ -288,6 +288,7 @@ class SemiSupervisedClassifier(LearntAttributes):
             class_names=data.class_names,
             num_classes=data.num_classes,
             used=self.robust.uses_pool,
+            scale=self._form.scale,
         )
         self._pool = self._review.tensors()
 

@@ -12,6 +12,7 @@ from evidentia._support.checks import as_array, check_unit_interval, validation_
 from evidentia._support.errors import EvidentiaError, MissingExtraError
 from evidentia._support.scalars import whole_number
 from evidentia.evaluation import auroc
+from evidentia.semisup.inputs.scaling import Scale
 from evidentia.semisup.weights import KEPT_FROM
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class PoolReview:
         num_classes: K; by default as many as there are names or, without names, one more than the largest predicted
             class.
         used: whether the pool was trained on at all; if not, its weights, and what is kept by them, say nothing.
+        scale: what brought features to one scale for training, as the picture is to; None if they kept their values.
 
     Example:
         >>> review = PoolReview(
@@ -59,6 +61,7 @@ class PoolReview:
     class_names: tuple[str, ...] = ()
     num_classes: int = 0
     used: bool = True
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         size = len(self.weights) if isinstance(self.weights, Tensor) and self.weights.ndim else 0

@@ -59,7 +59,13 @@ class SavedClassifier:
     review: PoolReview = field(init=False)
 
     def __post_init__(self) -> None:
-        review = PoolReview(**self.pool, class_names=self.class_names, num_classes=self.num_classes, used=self.used)
+        review = PoolReview(
+            **self.pool,
+            class_names=self.class_names,
+            num_classes=self.num_classes,
+            used=self.used,
+            scale=self.form.scale,
+        )
         object.__setattr__(self, "review", review)
 
     def write(self, path: str | Path) -> None:
