@@ -402,7 +402,7 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(head="or"), "no fusion head"),
         (lambda clips: EventDetector(3), "must be a name or an EventNetwork"),
         (lambda clips: EventDetector(labels="siren"), "labels must be a list"),
-        (lambda clips: EventDetector(epoch=3), "epoch: there is no such setting; choose one of: .*epochs"),
+        (lambda clips: EventDetector(epoch=3), "epoch: there is no such setting; choose one of: network, .*epochs"),
         (lambda clips: EventDetector(false_alarms=1), "choose one of: .*epochs.*false_alarms_per_minute.*refractory"),
         (lambda clips: EventDetector(delay=0.4, macro_f1=0.5), "by itself"),
         (lambda clips: EventDetector(windows=(2, 0)), "windows.1"),

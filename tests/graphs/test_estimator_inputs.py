@@ -109,10 +109,21 @@ def test_settings_may_be_numbers_of_numpy(data: Any, tmp_path: Path) -> None:
     )
 
 
+def test_a_classifier_says_what_it_is(data: Any) -> None:
+    model = classifier("gcn", backbone="gat", epochs=1)
+    assert repr(model) == "GraphClassifier(gcn, gat: not trained)"
+    assert repr(model.fit(data)) == "GraphClassifier(gcn, gat: 4 classes)"
+    assert repr(classifier(backbone=_Normed())) == "GraphClassifier(s-bgcn-t-k, _Normed: not trained)"
+
+
 def test_what_a_graph_lacks_is_told(data: Any) -> None:
-    for wrong in (None, "cora", _changed(data, y=None)):
-        with pytest.raises(EvidentiaError, match=r"data\.y must be a tensor"):
+    with pytest.raises(EvidentiaError, match=r"data\.y must be a tensor"):
+        classifier().fit(_changed(data, y=None))
+    for wrong in (None, "cora", (data.x, data.edge_index, data.y)):
+        with pytest.raises(EvidentiaError, match=rf"must be a PyG Data, got {type(wrong).__name__}; .* Data\(x=x"):
             classifier().fit(wrong)
+    with pytest.raises(EvidentiaError, match=r"hiden: there is no such setting; .*hidden"):
+        GraphClassifier(hiden=8)
     with pytest.raises(EvidentiaError, match=r"num_classes must be a whole number, got 3\.0"):
         classifier().fit(data, num_classes=3.0)
     with pytest.warns(UserWarning, match="edge_weight is not looked at"):

@@ -281,6 +281,8 @@ def test_unknown_names_are_told() -> None:
             SemiSupervisedClassifier(*arguments)
     with pytest.raises(EvidentiaError, match="updates"):
         SemiSupervisedClassifier(updates=0)
+    with pytest.raises(EvidentiaError, match=r"standardize: there is no such setting; .* standardise, updates"):
+        SemiSupervisedClassifier(standardize=True)
 
 
 def test_a_loss_that_diverges_is_told(data: SemiSupervisedData) -> None:

@@ -12,6 +12,7 @@ from typing_extensions import Self
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.learnt import LearntAttributes
 from evidentia._support.precision import single_precision
+from evidentia._support.settings import refuse_unknown
 from evidentia.evaluation import EventTruth
 from evidentia.events.clip_kinds import (
     check_choices,
@@ -35,11 +36,21 @@ from evidentia.events.scoring import DetectorScores, score_detector
 from evidentia.events.streams.detections import Announcer, Detection
 from evidentia.events.streams.runners import Runners
 from evidentia.events.streams.stream import DetectorStream
+from evidentia.events.streams.triggers import Trigger
 from evidentia.events.training.augmentation import usual_augmentation
 from evidentia.events.training.first_weights import fit_to, start_from
-from evidentia.events.training.fitting import SegmentBeta, listed, parted, pieces, prepared, segment_beta, tune
+from evidentia.events.training.fitting import (
+    SegmentBeta,
+    Tuning,
+    listed,
+    parted,
+    pieces,
+    prepared,
+    segment_beta,
+    tune,
+)
 from evidentia.events.training.held_out import warn_missing
-from evidentia.events.training.loop import train
+from evidentia.events.training.loop import EventTraining, train
 
 
 class EventDetector(LearntAttributes):
@@ -100,6 +111,7 @@ class EventDetector(LearntAttributes):
         start: EventDetector | str | Path | None = None,
         **settings: Any,
     ) -> None:
+        refuse_unknown(settings, EventDetector, EventTraining, Tuning, Trigger)
         check_choices(network, labels, sound)
         self.network, self.size, self.preset, self.sound = network, size, preset, sound
         self.head = head if isinstance(head, FusionHead) else make_head(head)

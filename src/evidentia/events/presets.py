@@ -29,12 +29,6 @@ def chosen_settings(preset: str | None, settings: Mapping[str, Any]) -> tuple[Ev
     """
     if preset is not None and preset not in PRESETS:
         raise EvidentiaError(f"there is no preset named {preset!r}; choose one of: {', '.join(PRESETS)}, or None")
-    known = [name for kind in (EventTraining, Tuning, Trigger) for name in kind.model_fields]
-    if unknown := [name for name in settings if name not in known]:
-        raise EvidentiaError(
-            f"the settings do not fit: {', '.join(unknown)}: there is no such setting; choose one of: "
-            f"{', '.join(known)}"
-        )
     chosen = {**PRESETS.get(preset or "", {}), **settings}
     tuning, trigger = (
         {name: chosen.pop(name) for name in kind.model_fields if name in chosen} for kind in (Tuning, Trigger)

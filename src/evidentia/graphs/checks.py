@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -111,6 +112,11 @@ def check_mask(data: Data, name: str, nodes: int) -> Tensor:
 
 
 def _tensor(data: Any, name: str) -> Tensor:
+    if data is None or isinstance(data, str | tuple | list | Tensor | np.ndarray):
+        raise EvidentiaError(
+            f"a graph must be a PyG Data, got {type(data).__name__}; torch_geometric.data has it, and tensors become "
+            "one by Data(x=x, edge_index=edge_index, y=y)"
+        )
     value = getattr(data, name, None)
     if not isinstance(value, Tensor):
         raise EvidentiaError(

@@ -15,6 +15,7 @@ from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia._support.files import check_writable
 from evidentia._support.learnt import LearntAttributes
 from evidentia._support.scalars import real_number, whole_number
+from evidentia._support.settings import refuse_unknown
 from evidentia.graphs import classifier_file
 from evidentia.graphs.checks import check_graph, check_nodes, count_classes, stored_values
 from evidentia.graphs.fitting import Fitting, Role
@@ -90,6 +91,7 @@ class GraphClassifier(LearntAttributes):
         cache: str | Path | None = None,
         **settings: Any,
     ) -> None:
+        refuse_unknown(settings, GraphClassifier, GraphTraining)
         self.method_name = method
         self.method: GraphMethod = GRAPH_METHODS[method]
         propagation = self.method.propagation if propagation is None else propagation
@@ -213,6 +215,11 @@ class GraphClassifier(LearntAttributes):
             backbone: your own module, of the same shape, if the classifier was built with one.
         """
         return classifier_file.load(cls, path, backbone)
+
+    def __repr__(self) -> str:
+        backbone = self.backbone if isinstance(self.backbone, str) else type(self.backbone).__name__
+        known = f"{self.num_classes} classes" if self._networks else "not trained"
+        return f"{type(self).__name__}({self.method_name}, {backbone}: {known})"
 
     def _require_training(self) -> None:
         if not self._networks:

@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from evidentia._support.errors import EvidentiaError, NotTrainedError
 from evidentia._support.learnt import LearntAttributes
+from evidentia._support.settings import refuse_unknown
 from evidentia.learning.data import Samples, dtype_of
 from evidentia.learning.modes import evaluating
 from evidentia.learning.seeding import seeded
@@ -101,6 +102,7 @@ class SemiSupervisedClassifier(LearntAttributes):
         standardise: bool = False,
         **settings: Any,
     ) -> None:
+        refuse_unknown(settings, SemiSupervisedClassifier, SemiSupervisedTraining)
         for setting, value in (("objective", objective), ("robust", robust), ("network", network)):
             refuse_class(value, setting)
         self.objective = OBJECTIVES[objective]() if not isinstance(objective, Objective) else objective
