@@ -35,6 +35,9 @@ def progress_bar(
         TextColumn("{task.fields[figures]}", markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=not stays, disable=not shown) as bar:
+    console = Console(stderr=True)
+    # A file would get an empty line for each bar that goes away again.
+    seen = stays or console.is_terminal or console.is_jupyter
+    with Progress(*columns, console=console, transient=not stays, disable=not (shown and seen)) as bar:
         task = bar.add_task(what, total=total, completed=done, figures="")
         yield lambda completed, figures: bar.update(task, completed=completed, figures=figures)
