@@ -87,6 +87,24 @@ def test_other_columns_are_told(clf: SemiSupervisedClassifier) -> None:
         clf.predict(FRAME[["t", "t"]])
 
 
+def test_columns_that_are_no_numbers_or_lack_some_are_told(clf: SemiSupervisedClassifier) -> None:
+    mixed = FRAME.assign(place=["here", "there"] * 10, day=pd.Timestamp("2020-02-02"), flag=True)
+    told = r"inputs must be numbers, and place, day hold others, such as 'here' \(str\) in place; .*OneHotEncoder"
+    with pytest.raises(EvidentiaError, match=f"the labeled {told}"):
+        fitted(mixed[:8], mixed)
+    with pytest.raises(EvidentiaError, match=f"the unlabeled {told}"):
+        fitted(FRAME[:8], mixed)
+    with pytest.raises(EvidentiaError, match=r"u holds others, such as <NA> .*SimpleImputer"):
+        fitted(FRAME[:8], FRAME.assign(u=pd.array([1, None] * 10, dtype="Int64")))
+    gaps = FRAME.assign(u=FRAME["u"].where(FRAME.index > 2))
+    with pytest.raises(EvidentiaError, match=r"x_unlabeled must be finite, and 3 of 20 rows .*, in u; fill them"):
+        fitted(FRAME[:8], gaps)
+    with pytest.raises(EvidentiaError, match=r"inputs must be finite, and 3 of 20 rows .*, in u; fill them"):
+        clf.predict(gaps)
+    whole = FRAME.assign(u=pd.array(range(20), dtype="Int64"), t=FRAME["t"].astype(object))
+    assert torch.equal(from_arrays((whole[:8], Y), whole).x_unlabeled[:, 1], torch.arange(20.0))
+
+
 def test_names_are_saved(clf: SemiSupervisedClassifier, tmp_path: Path) -> None:
     file = tmp_path / "clf.safetensors"
     clf.save(file)

@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.checks import validation_enabled
 from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.inputs.columns import check_numbers
 from evidentia.semisup.inputs.labels import missing_classes, out_of_range_advice
 
 Values: TypeAlias = Literal["bytes", "numbers"]
@@ -74,7 +75,7 @@ class SemiSupervisedData:
         _check_pool(self)
         if validation_enabled():
             for part in ("labeled", "unlabeled", "validation", "test"):
-                check_finite(getattr(self, f"x_{part}"), f"x_{part}")
+                check_numbers(getattr(self, f"x_{part}"), self.columns, f"x_{part}")
 
     @property
     def sample_shape(self) -> tuple[int, ...]:

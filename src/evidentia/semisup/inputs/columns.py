@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidentia._support.columns import column_order
+from torch import Tensor
+
+from evidentia._support.checks import check_finite
+from evidentia._support.columns import column_order, listed
+from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.inputs.conversion import is_table
 
 
@@ -57,6 +61,25 @@ def places(found: Sequence[str], wanted: Sequence[str], name: str) -> list[int] 
     if numbers and len(found) == len(wanted) and set(found) != set(wanted):
         return None
     return column_order(found, wanted, name)
+
+
+def check_numbers(x: Tensor, columns: Sequence[str], name: str) -> None:
+    """Require that no number is missing or infinite, and tell in which columns of a table some are.
+
+    Args:
+        x: samples, of a table in the order of its columns.
+        columns: their names; none for what is no table.
+        name: what has the samples, for messages.
+    """
+    if columns and x.ndim == 2 and x.shape[1] == len(columns):
+        missing = ~x.isfinite()
+        if found := [column for column, some in zip(columns, missing.any(0).tolist(), strict=True) if some]:
+            raise EvidentiaError(
+                f"{name} must be finite, and {int(missing.any(1).sum())} of {len(x)} rows have missing or infinite "
+                f"numbers, in {listed(found)}; fill them, as scikit-learn's SimpleImputer does, or leave these rows or "
+                "columns out"
+            )
+    check_finite(x, name)
 
 
 def _numbering(columns: Sequence[str]) -> tuple[str, ...]:

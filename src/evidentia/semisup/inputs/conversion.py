@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from evidentia._support.columns import listed
 from evidentia._support.errors import EvidentiaError
 
 # Entries of an array that are converted at once.
@@ -48,6 +49,8 @@ def as_numbers(values: Any, what: str) -> Tensor | npt.NDArray[Any]:
         raise EvidentiaError(
             f"{what} have {masked} entries that are masked; fill them, x.filled(...), or leave their samples out"
         )
+    if hasattr(getattr(values, "dtypes", None), "items"):
+        _check_columns(values, what)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -107,6 +110,24 @@ def float_copy(numbers: Tensor | npt.NDArray[Any], what: str, see: Callable[[Ten
 def kind_of(value: Any) -> str:
     """What something is, in words."""
     return f"{type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple | list) else "")
+
+
+def _check_columns(table: Any, what: str) -> None:
+    """Refuse a pandas table with columns that are no numbers, and name these."""
+    others: dict[str, Any] = {}
+    for place, (name, dtype) in enumerate(table.dtypes.items()):
+        # Extension types of numbers become objects only where some are missing.
+        if not (isinstance(dtype, np.dtype) and dtype.kind in "biuf"):
+            entries = np.asarray(table.iloc[:, place], dtype=object).tolist()
+            other = [entry for entry in entries if not isinstance(entry, Real)]
+            others |= {str(name): other[0]} if other else {}
+    if others:
+        name, entry = next(iter(others.items()))
+        raise EvidentiaError(
+            f"{what} must be numbers, and {listed(list(others))} {'hold' if len(others) > 1 else 'holds'} others, such "
+            f"as {entry!r} ({type(entry).__name__}) in {name}; turn them into numbers first, as scikit-learn's "
+            "OneHotEncoder and SimpleImputer do, or leave these columns out"
+        )
 
 
 def _plain(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.semisup.inputs.arrays import input_of, size_of, stack
-from evidentia.semisup.inputs.columns import column_names, places
+from evidentia.semisup.inputs.columns import check_numbers, column_names, places
 from evidentia.semisup.inputs.conversion import as_numbers, to_float, to_tensor
 from evidentia.semisup.inputs.scaling import Scale
 from evidentia.semisup.networks.models import SMALLEST_IMAGE
@@ -105,7 +104,7 @@ class InputForm:
                     f"{tuple(given.shape)}; give inputs of shape {_shape_of_many(self.sample_shape)}"
                 )
             batch = to_float(given.to(device_of(network), copy=True), dtype_of(network))
-            check_finite(batch, "inputs")
+            check_numbers(batch, self.columns, "inputs")
             self._check_values(given.dtype, batch)
             yield self._seen(batch)
 
