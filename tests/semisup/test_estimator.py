@@ -364,6 +364,10 @@ def test_score_is_the_accuracy_by_number_or_by_name(data: SemiSupervisedData, tm
     clf = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((data.x_labeled, data.y_labeled), data.x_unlabeled)
     assert clf.score(data.x_test, data.y_test) == accuracy(clf, data)
     assert clf.score(data.x_test.numpy(), data.y_test.tolist(), batch_size=7) == accuracy(clf, data)
+    for pairs in (TensorDataset(data.x_test, data.y_test), (data.x_test, data.y_test)):
+        assert clf.score(pairs) == accuracy(clf, data)
+    with pytest.raises(EvidentiaError, match="test must be a pair of inputs and classes or a torch Dataset of pairs"):
+        clf.score(data.x_test)
     names = [("moon", "sun")[label] for label in data.y_labeled.tolist()]
     named = SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((data.x_labeled, names), data.x_unlabeled)
     true = [("moon", "sun")[label] for label in data.y_test.tolist()]

@@ -231,6 +231,7 @@ class Picture:
         ({"unlabeled": np.array(["a"])}, "must be numbers, got text"),
         ({"unlabeled": torch.zeros(10, 1, 4, 4, dtype=torch.complex64)}, "must be real"),
         ({"unlabeled": DataLoader(Inputs(torch.rand(2, 2)))}, r"cannot be a DataLoader.* pass loader\.dataset"),
+        ({"labeled": DataLoader(Inputs(torch.rand(2, 2)))}, r"labeled cannot be a DataLoader.* pass loader\.dataset"),
         ({"unlabeled": Stream()}, "an IterableDataset has not"),
         ({"unlabeled": (torch.rand(10, 1, 4, 4), torch.zeros(10))}, "go to y_unlabeled"),
         (
@@ -241,7 +242,6 @@ class Picture:
         ({"labeled": torch.rand(6, 1, 4, 4)}, "labeled must be a pair of inputs and classes .* got Tensor"),
         ({"labeled": (torch.rand(6, 1, 4, 4),)}, "got tuple of 1"),
         ({"labeled": Inputs(torch.rand(6, 1, 4, 4))}, "the labeled dataset must give pairs"),
-        ({"labeled": DataLoader(Inputs(torch.rand(2, 2)))}, "labeled must be a pair"),
         ({"labeled": (torch.rand(6, 1, 4, 4), torch.rand(6))}, "classes must be whole numbers"),
         ({"labeled": (torch.rand(6, 1, 4, 4), torch.eye(6).long())}, "one a sample"),
         ({"labeled": (torch.rand(6, 1, 4, 4), ["a"] * 6)}, "classes are names"),

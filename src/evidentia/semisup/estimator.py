@@ -18,7 +18,7 @@ from evidentia.learning.seeding import seeded
 from evidentia.prediction import Prediction
 from evidentia.semisup.augmentation import Augmentation, Change, as_augmentation, usual_augmentation
 from evidentia.semisup.choices import Norm, as_flag, refuse_class
-from evidentia.semisup.inputs.arrays import training_data
+from evidentia.semisup.inputs.arrays import samples_and_classes, training_data
 from evidentia.semisup.inputs.form import InputForm, check_layout
 from evidentia.semisup.inputs.precision import check_precision
 from evidentia.semisup.inputs.scaling import warn_of_scale
@@ -158,8 +158,16 @@ class SemiSupervisedClassifier(LearntAttributes):
             logits = torch.cat([network(batch) for batch in self._form.batches(x, batch_size, network)])
         return Prediction(in_full(logits).softmax(-1), class_names=self.class_names or None)
 
-    def score(self, x: Samples, y: Any, batch_size: int = BATCH) -> float:
-        """The accuracy, the share of samples whose class is predicted; classes are numbers or names as in `fit`."""
+    def score(self, x: Any, y: Any = None, batch_size: int = BATCH) -> float:
+        """The accuracy, the share of samples whose class is predicted.
+
+        Args:
+            x: inputs, as for `predict`; or, without `y`, a pair of inputs and classes or a `Dataset` of such pairs.
+            y: their classes, by number or by name as in `fit`.
+            batch_size: how many samples are predicted at once.
+        """
+        if y is None:
+            x, y = samples_and_classes(x)
         predicted = self.predict(x, batch_size).labels
         return share_right(predicted, y, self.class_names, self.num_classes)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
@@ -123,6 +123,12 @@ def labeled_samples(given: Any, class_names: Sequence[str] = (), columns: Sequen
     return float_copy(x, "the labeled inputs"), numbered({"labeled": column}, class_names)[0]["labeled"]
 
 
+def samples_and_classes(given: Any) -> tuple[Any, Column]:
+    """Inputs, a table as it is, and classes of a pair or of a dataset of pairs."""
+    x, column = _pair(given, "test")
+    return x if isinstance(given, Dataset) else given[0], column
+
+
 def pool_samples(given: Any) -> Tensor:
     """Inputs of what `fit` takes as `unlabeled`."""
     return float_copy(_pool(given), "the unlabeled inputs")
@@ -134,6 +140,8 @@ def _pair(given: Any, what: str) -> tuple[Raw, Column]:
         if not all(isinstance(row, tuple | list) and len(row) == 2 for row in rows):
             raise EvidentiaError(f"the {what} dataset must give pairs of input and class")
         return stack([row[0] for row in rows], what), label_column([row[1] for row in rows], what)
+    if isinstance(given, DataLoader):
+        raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise EvidentiaError(
             f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {kind_of(given)}"
