@@ -417,10 +417,15 @@ def test_bad_prior_weight(weight):
 
 
 def test_bad_alpha():
-    with pytest.raises(EvidentiaError, match=r"alpha must be at least its share.*0\.5 below.*smaller prior_weight"):
+    with pytest.raises(EvidentiaError, match=r"must be at least its base rate .*0\.5 below.*smaller prior_weight"):
         MultinomialOpinion.from_alpha([0.5, 2.0])
     with pytest.raises(EvidentiaError, match="alpha must be finite"):
         MultinomialOpinion.from_alpha([float("nan"), 2.0])
+    with pytest.raises(EvidentiaError, match=r"smaller prior_weight, of at most 1\.2"):
+        MultinomialOpinion.from_alpha([0.3, 2.0], base_rate=[0.25, 0.75])
+    assert MultinomialOpinion.from_alpha([0.3, 2.0], base_rate=[0.25, 0.75], prior_weight=1.2).vacuity < 1
+    with pytest.raises(EvidentiaError, match="smaller prior_weight, and no alpha of 0"):
+        MultinomialOpinion.from_alpha([0.0, 2.0])
     # Rounding below the prior is forgiven.
     assert float(MultinomialOpinion.from_alpha([1 - 1e-7, 2.0]).belief[0]) == 0
 

@@ -126,6 +126,8 @@ def test_what_does_not_belong_together_is_not_joined():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"probs": torch.rand(5, 3, 2)}, r"got shape \(5, 3, 2\); of several predictions .*members\.mean\(0\)"),
+        ({"probs": ev.MultinomialOpinion([0.5, 0.3], 0.2)}, r"Prediction\(opinion\.projected, opinion\)"),
         ({"probs": torch.rand(3)}, r"needs probabilities of 2 dimensions, got shape \(3,\)"),
         ({"probs": torch.rand(3, 2), "task": "binary"}, r"needs probabilities of 1 dimensions, got shape \(3, 2\)"),
         ({"probs": torch.full((3, 2), 0.4)}, "probabilities of a sample must add up to 1, got a sum of 0.8"),

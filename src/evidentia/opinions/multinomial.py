@@ -111,14 +111,17 @@ class MultinomialOpinion(Opinion):
         alpha = as_float_tensor(alpha, "alpha")
         check_class_dim(alpha, "alpha")
         weight = _prior_weight(prior_weight, alpha.shape[-1])
-        evidence = alpha - _base_rate(base_rate, alpha) * weight
+        rate = _base_rate(base_rate, alpha)
+        evidence = alpha - rate * weight
         if validation_enabled(validate):
             check_nonnegative(alpha, "alpha")
             slack = mass_tolerance(alpha.dtype, 1) * weight
             if alpha.numel() and bool((evidence < -slack).any()):
+                largest = float((alpha / rate).min())
+                advice = f", of at most {largest:.4g}" if largest > 0 else ", and no alpha of 0"
                 raise EvidentiaError(
-                    f"every alpha must be at least its share a W of the prior weight {weight:g}, "
-                    f"got one that is {float(-evidence.min()):.6g} below; pass a smaller prior_weight"
+                    f"every alpha must be at least its base rate times prior_weight (here {weight:g}), "
+                    f"got one that is {float(-evidence.min()):.6g} below; pass a smaller prior_weight{advice}"
                 )
         return cls.from_evidence(evidence.clamp(min=0), base_rate, weight, validate=validate)
 

@@ -70,6 +70,8 @@ class Prediction:
         task: Task = "multiclass",
         class_names: Sequence[str] | None = None,
     ) -> None:
+        if isinstance(probs, Opinion):
+            raise EvidentiaError("an opinion goes beside its probabilities: Prediction(opinion.projected, opinion)")
         self._set(as_float_tensor(probs, "probabilities"), opinion, {}, task, class_names)
         if validation_enabled():
             check_unit_interval(self.probs, "probabilities")
@@ -252,7 +254,7 @@ class Prediction:
         if self.probs.ndim != expected[self.task]:
             raise EvidentiaError(
                 f"a {self.task} prediction needs probabilities of {expected[self.task]} dimensions, "
-                f"got shape {tuple(self.probs.shape)}"
+                f"got shape {tuple(self.probs.shape)}{_several(self.probs, expected[self.task])}"
             )
         shape = self.probs.shape if self.task == "multilabel" else self.probs.shape[:1]
         given = {name: values.shape for name, values in self.uncertainties.items()}
@@ -263,6 +265,16 @@ class Prediction:
                 raise EvidentiaError(
                     f"{name} needs shape {tuple(shape)} to match the probabilities, got {tuple(found)}"
                 )
+
+
+def _several(probs: Tensor, dimensions: int) -> str:
+    """What to do with several predictions of each sample, as dropout or an ensemble gives."""
+    if probs.ndim != dimensions + 1 or dimensions == 1:
+        return ""
+    return (
+        "; of several predictions of each sample, with these in the first dimension, give the mean and what they tell: "
+        "Prediction(members.mean(0), uncertainties=evidentia.uncertainties(members))"
+    )
 
 
 # What predictions must have in common to be joined.
