@@ -77,7 +77,8 @@ def even_rows(times: Numbers, lines: list[int], path: Path, column: str) -> tupl
         row = int(off.argmax())
         raise FileFormatError(
             f"column {column!r} of {path} must rise evenly; most steps are {usual:g} s, but line {lines[row]} is "
-            f"{off[row]:g} s off; resample the series, or pass rate="
+            f"{off[row]:g} s off; resample the series to even times, or pass rate=, by which samples and events count "
+            "from 0, whatever the times"
         )
     rate = round_rate(1 / period, _ERRORS * error / period)
     moved = _moved(steps, gaps, rate) if followed is None else followed[2]
