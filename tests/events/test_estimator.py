@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -409,6 +410,8 @@ def test_a_network_of_ones_own(clips: list[Clip], fitted: EventDetector, tmp_pat
         (lambda clips: EventDetector(decays=(1.5,)), "decays.0"),
         (lambda clips: EventDetector().fit([]), "at least one Clip"),
         (lambda clips: EventDetector().fit(None), "must be a Clip or a list of them, got NoneType"),
+        (lambda clips: EventDetector().fit("rec"), r"got the path rec; load_series\(path\) reads CSV"),
+        (lambda clips: EventDetector().fit(pd.DataFrame({"heat": [1.0]})), r"got DataFrame; Clip\(samples, rate,"),
         (lambda clips: EventDetector(network_settings={"foo": 1}).fit(clips), r"network 'crnn'.*'foo'.*dropout"),
         (lambda clips: EventDetector(sound="yes"), "sound must be True, False or None, got 'yes'"),
         (lambda clips: EventDetector().fit([clips[0].samples]), "at least one Clip, got Tensor"),

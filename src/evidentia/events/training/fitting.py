@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from os import PathLike, fspath
 from typing import Annotated, Any, NamedTuple
 
 import torch
@@ -83,8 +84,17 @@ class SegmentBeta(NamedTuple):
 
 def listed(clips: Any, name: str) -> list[Clip]:
     """A list of one clip or of several."""
-    if not isinstance(clips, Iterable) and not isinstance(clips, Clip):
-        raise EvidentiaError(f"{name} must be a Clip or a list of them, got {type(clips).__name__}")
+    if isinstance(clips, str | PathLike):
+        raise EvidentiaError(
+            f"{name} must be a Clip or a list of them, got the path {fspath(clips)}; load_series(path) reads CSV "
+            "files, load_strong(tsv, folder) sounds"
+        )
+    # A table is iterable, by the names of its columns.
+    if not isinstance(clips, Clip) and (not isinstance(clips, Iterable) or hasattr(clips, "columns")):
+        raise EvidentiaError(
+            f"{name} must be a Clip or a list of them, got {type(clips).__name__}; Clip(samples, rate, events) "
+            "makes one"
+        )
     found = list(clips) if not isinstance(clips, Clip) else [clips]
     if not found or not all(isinstance(clip, Clip) for clip in found):
         kinds = ", ".join(sorted({type(clip).__name__ for clip in found})) or "none"
