@@ -67,7 +67,7 @@ def test_unknown_nodes_are_sought_where_there_are_some(data: Any, figures: dict[
     assert figures["curves.png"].axes[0].get_title() == "finding nodes out of distribution"
     unknown = int((hidden.ood_mask & hidden.test_mask).sum())
     assert legend(figures["uncertainties.png"].axes[0])[-1] == f"out of distribution ({unknown})"
-    assert legend(figures["embedding.png"].axes[0]) == ["0", "1", "none"]
+    assert legend(figures["embedding.png"].axes[0]) == ["0", "1", "none", "trained on"]
 
 
 def test_a_method_without_evidence_has_fewer_panels(data: Any, figures: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evidentia._support.checks import TensorLike, as_array, as_float_tensor, check_finite, check_unit_interval
 from evidentia._support.errors import EvidentiaError
-from evidentia.reports.style import PALETTE, colour, ink, new_axes, set_title
+from evidentia.reports.style import PALETTE, colour, ink, new_axes, paper, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,9 +95,14 @@ def _draw_classes(ax: Axes, places: npt.NDArray[Any], classes: npt.NDArray[Any],
         Line2D([], [], linestyle="", marker=_marker(label // len(PALETTE)), color=_shade(label), markersize=5.5)
         for label in shown
     ]
+    names = [str(label) if label >= 0 else "none" for label in shown]
+    if trained.any():
+        look: dict[str, Any] = {"color": paper(), "markeredgecolor": ink(), "markeredgewidth": 0.8, "markersize": 6.5}
+        handles.append(Line2D([], [], linestyle="", marker="o", **look))
+        names.append("trained on")
     ax.legend(
         handles,
-        [str(label) if label >= 0 else "none" for label in shown],
+        names,
         loc="upper left",
         bbox_to_anchor=(1.0, 1.02),
         ncols=ceil(len(handles) / _LEGEND_ROWS),
