@@ -127,7 +127,7 @@ def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 def _print_table(console: Console, title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = titled_table(title, header, no_wrap=True)
+    table = titled_table(title, header)
     for row in rows:
         table.add_row(*row)
     console.print()

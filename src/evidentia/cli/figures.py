@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from rich.table import Table
 
 
-def titled_table(title: str, headings: Sequence[str], words: Collection[str] | None = None, **column: Any) -> Table:
+def titled_table(title: str, headings: Sequence[str], words: Collection[str] | None = None) -> Table:
     """A table under its title, still without rows: words on the left, figures on the right, published ones dim.
+
+    On a narrow terminal cells go on in the next line, because a figure that is cut looks like another one.
 
     Args:
         title: in bold above it.
         headings: of its columns.
         words: which of them stand above words; by default the first.
-        column: how all columns are to be, as `rich.table.Table.add_column` takes it.
 
     Example:
-        >>> table = titled_table("Accuracy", ["method", "ours", "published"], no_wrap=True)
+        >>> table = titled_table("Accuracy", ["method", "ours", "published"])
         >>> [each.justify for each in table.columns], table.columns[2].style
         (['left', 'right', 'right'], 'dim')
     """
@@ -26,7 +26,7 @@ def titled_table(title: str, headings: Sequence[str], words: Collection[str] | N
     table = Table(title=title, title_justify="left", title_style="bold", header_style="")
     for heading in headings:
         style = "dim" if heading == "published" else None
-        table.add_column(heading, justify="left" if heading in words else "right", style=style, **column)
+        table.add_column(heading, justify="left" if heading in words else "right", style=style, overflow="fold")
     return table
 
 

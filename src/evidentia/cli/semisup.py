@@ -148,7 +148,7 @@ def _print(console: Console, runs: PoolRuns) -> None:
     figures = [_published(row[1]["configuration"]) for row in rows]
     title = f"{_task(settings)}: accuracy in %, {over_seeds(len(runs.seeds))}"
     headings = ["method", "accuracy", *(["published"] if any(figures) else []), "w_in / w_ood", "AUROC", "seconds"]
-    table = titled_table(title, headings, no_wrap=True)
+    table = titled_table(title, headings)
     for index, ((name, found), figure) in enumerate(zip(rows, figures, strict=True)):
         cells = _cells(found, [figure] if any(figures) else [])
         table.add_row(name, *cells, style=None if index else "bold", end_section=not index)

@@ -160,7 +160,7 @@ def _print_grid(
     cells = [", ".join(row[:axes]) for row in rows]
     several = len(set(cells)) < len(cells)
     words = (*headings[: axes + 1], "method", "verdict")
-    grid = titled_table(title, headings[axes:] if several else headings, words, overflow="fold")
+    grid = titled_table(title, headings[axes:] if several else headings, words)
     for index, row in enumerate(rows):
         begins = index == 0 or cells[index - 1] != cells[index]
         if several and begins:
