@@ -153,6 +153,8 @@ def test_csv_has_all_digits(table: StudyTable) -> None:
 
 
 def test_latex_is_escaped(table: StudyTable) -> None:
+    asked = as_latex(replace(table, title="How wide?")).partition("\n")[0]
+    assert asked.startswith("% How wide? Preset ")
     text = as_latex(table)
     assert r"data & method & metric & ours, \% & n & published & difference & verdict \\" in text
     assert r"76.5 $\pm$ 1.3" in text

@@ -80,6 +80,7 @@ def test_it_moves_to_a_device(data: SemiSupervisedData) -> None:
         ({"x_test": torch.rand(5, 1, 4, 5)}, r"x_test of shape \(1, 4, 5\)"),
         ({"x_unlabeled": torch.rand(10, 1, 4, 4).double()}, "one dtype and device"),
         ({"x_unlabeled": torch.zeros(10, 1, 4, 4, dtype=torch.uint8)}, "must be a floating tensor"),
+        ({"x_labeled": torch.rand(6)}, r"got a tensor .* of shape \(6,\); a single feature is a column, x\[:, None\]"),
         ({"x_unlabeled": [1.0]}, "x_unlabeled must be a floating tensor of shape .* got list"),
         ({"x_labeled": torch.rand(6)}, "x_labeled must be a floating tensor"),
         ({"y_labeled": torch.arange(5) % 3}, "y_labeled must be a tensor of torch.int64 .* 6 samples of x_labeled"),

@@ -71,7 +71,7 @@ def as_latex(table: StudyTable) -> str:
     first = len(table.axes) + 1
     lines = [" & ".join(map(_latex, row)) + r" \\" for row in (headings, *rows)]
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
-    note = f"% {table.title}. {table_caption(table)}"
+    note = f"% {table.title}{'' if table.title.endswith(('.', '?', '!')) else '.'} {table_caption(table)}"
     return "\n".join(
         [note, rf"\begin{{tabular}}{{{'l' * first}{'r' * (len(headings) - first)}}}", *body, r"\end{tabular}", ""]
     )

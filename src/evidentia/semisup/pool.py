@@ -147,9 +147,9 @@ def _check_inputs(data: SemiSupervisedData) -> None:
         x = getattr(data, f"x_{part}")
         if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim < 2:
             got = f"a tensor of {x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-            raise EvidentiaError(
-                f"x_{part} must be a floating tensor of shape (samples, ...), got {got}; from_arrays converts arrays"
-            )
+            flat = isinstance(x, Tensor) and x.ndim == 1
+            advice = "a single feature is a column, x[:, None]" if flat else "from_arrays converts arrays"
+            raise EvidentiaError(f"x_{part} must be a floating tensor of shape (samples, ...), got {got}; {advice}")
         if 0 in x.shape[1:]:
             raise EvidentiaError(
                 f"samples of x_{part} have no features: they are of shape {tuple(x.shape[1:])}; give at least one"
