@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.quantiles import quantiles
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.evaluation.early import check_grid
 from evidentia.events.fusion import FusionHead, WindowedHead
@@ -249,25 +250,16 @@ def _levels(score: Tensor, truth: EventTruth, count: int, per_class: bool) -> Te
     levels = []
     for k in range(score.shape[-1] if per_class else 1):
         rows = slice(k, k + 1) if per_class else slice(None)
-        found = [
-            _quantiles(smallest[:, rows], 1),
-            _quantiles(highest[:, rows], max(2, count // 4)),
-            _quantiles(of_quiet[:, rows], max(2, count // 4)),
-            _quantiles(score[..., rows][active[..., rows]], max(2, count // 2)),
-        ]
+        wanted = (
+            (smallest[:, rows], 1),
+            (highest[:, rows], max(2, count // 4)),
+            (of_quiet[:, rows], max(2, count // 4)),
+            (score[..., rows][active[..., rows]], max(2, count // 2)),
+        )
+        found = [quantiles(values, torch.linspace(0, 1, number, dtype=torch.float64)) for values, number in wanted]
         levels.append(_between(torch.cat(found).unique()))
     padded = torch.nn.utils.rnn.pad_sequence(levels, padding_value=NEVER)
     return torch.nn.functional.pad(padded, (0, 0, 0, 1), value=NEVER).expand(-1, score.shape[-1]).to(score.dtype)
-
-
-def _quantiles(values: Tensor, count: int) -> Tensor:
-    """So many quantiles of the finite values, evenly spaced; PyTorch's own takes 16 million values at most."""
-    finite = values[values.isfinite()].double().sort().values
-    if not len(finite):
-        return finite
-    place = torch.linspace(0, 1, count, dtype=torch.float64) * (len(finite) - 1)
-    below = place.long()
-    return finite[below].lerp(finite[place.ceil().long()], place - below)
 
 
 def _between(values: Tensor) -> Tensor:

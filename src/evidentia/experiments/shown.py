@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evidentia._support.quantiles import quantiles
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve
 from evidentia.events import Clip, EventDetector, FusionHead
 from evidentia.experiments.jobs.events import training_of
@@ -75,9 +76,9 @@ def _levels(score: Tensor, truth: EventTruth) -> list[float]:
     """Thresholds from where every clip is called to where none is, rising."""
     valid = truth.valid(score.shape[1])
     highest = score.masked_fill(~valid, -torch.inf).amax(1)
-    found = torch.cat([highest.flatten(), score[truth.activity(score.shape[1]) & valid]]).double()
+    found = torch.cat([highest.flatten(), score[truth.activity(score.shape[1]) & valid]])
     shares = torch.linspace(0, 1, _LEVELS, dtype=torch.float64)
-    levels: list[float] = torch.quantile(found[found.isfinite()], shares).unique().tolist()
+    levels: list[float] = quantiles(found, shares).unique().tolist()
     return levels
 
 

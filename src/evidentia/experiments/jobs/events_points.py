@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.quantiles import quantiles
 from evidentia.evaluation import EarlyScores, early_scores
 from evidentia.events import FusionHead, calibrate, make_head
 from evidentia.events.calibration import Calibration
@@ -102,10 +103,9 @@ def _limits(method: Method, fixed: Mapping[str, Any], seen: Outputs) -> list[flo
     own = own_limit(method, fixed)
     if own == math.inf or "max_uncertainty" in fixed:
         return [own]
-    during_events = seen.uncertainty(method.head)[seen.truth.activity(seen.alpha.shape[1])].double()
+    during_events = seen.uncertainty(method.head)[seen.truth.activity(seen.alpha.shape[1])]
     kept = 1 - torch.tensor(_DROPPED, dtype=torch.float64)
-    shares = torch.quantile(during_events, kept).tolist() if len(during_events) else []
-    return [math.inf, own, *shares]
+    return [math.inf, own, *quantiles(during_events, kept).tolist()]
 
 
 def _worth(found: Calibration, target: Mapping[str, float]) -> tuple[bool, float]:
