@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evidentia._support.errors import MissingExtraError
+from evidentia._support.extras import from_extra
 from evidentia.evaluation import auroc
 from evidentia.learning import EvidentialClassifier, GaussianDensity
 from evidentia.opinions import entropy
@@ -76,10 +76,8 @@ class DigitsRun:
 
 def digits_split(seed: int) -> DigitsSplit:
     """Split the digits by seed."""
-    try:
+    with from_extra("scikit-learn", "demo", "the digits data set"):
         from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "demo", "the digits data set") from error
 
     data = load_digits()
     images = torch.as_tensor(data.images / 16, dtype=torch.float32).unsqueeze(1)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from evidentia._support.errors import MissingExtraError
+from evidentia._support.extras import from_extra
 
 
 def data_class() -> Any:
     """`torch_geometric.data.Data`."""
-    try:
+    with from_extra("torch-geometric", "graphs", "a graph"):
         from torch_geometric.data import Data
-    except ImportError as error:
-        raise MissingExtraError("torch-geometric", "graphs", "a graph") from error
     return Data

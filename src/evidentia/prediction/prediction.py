@@ -19,7 +19,8 @@ from evidentia._support.checks import (
     check_unit_interval,
     validation_enabled,
 )
-from evidentia._support.errors import EvidentiaError, FileFormatError, MissingExtraError
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.extras import from_extra
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.opinions import BinomialOpinion, HyperOpinion, MultinomialOpinion, Opinion, entropy, uncertainties
 from evidentia.prediction.triage import Triage, TriageRule
@@ -175,10 +176,8 @@ class Prediction:
 
         Columns: the predicted label, its probability, the probability of every class, and every uncertainty.
         """
-        try:
+        with from_extra("pandas", "report", "a table of predictions"):
             import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "report", "a table of predictions") from error
 
         def column(values: Tensor) -> Any:
             return as_array(values).reshape(-1)

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array, check_finite
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia.graphs.checks import check_labels, check_mask
 from evidentia.reports.curves import plot_precision_recall, plot_roc
 from evidentia.reports.embedding import plot_embedding
@@ -167,10 +168,8 @@ def _save(view: GraphView, where: Callable[[str], Path]) -> list[Path]:
 
 
 def _require_tsne() -> Any:
-    try:
+    with from_extra("scikit-learn", "demo", "drawing the nodes of a graph"):
         from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "demo", "drawing the nodes of a graph") from error
     return TSNE
 
 

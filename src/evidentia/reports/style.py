@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia._support.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ _LABEL_SIZE, _TICK_SIZE, _TITLE_SIZE = 10.0, 9.0, 11.0
 
 def require_matplotlib() -> Any:
     """The matplotlib package, or an error that says how to install it."""
-    try:
+    with from_extra("matplotlib", "report", "drawing a plot"):
         import matplotlib
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "report", "drawing a plot") from error
     return matplotlib
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import as_array, check_unit_interval, validation_enabled
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia._support.scalars import whole_number
 from evidentia.evaluation import auroc
 from evidentia.semisup.inputs.scaling import Scale
@@ -183,10 +184,8 @@ class PoolReview:
 
         Of a pool that was not trained on, a column `used` is False throughout.
         """
-        try:
+        with from_extra("pandas", "report", "a table of the pool"):
             import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError("pandas", "report", "a table of the pool") from error
 
         table: dict[str, Any] = {
             "weight": as_array(self.weights),

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from evidentia._support.checks import validation
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia._support.files import write_atomically
 from evidentia._support.precision import single_precision
 from evidentia.events.networks.network import EventNetwork
@@ -206,10 +207,8 @@ def onnx_bytes(step: NetworkStep) -> bytes:
     step.network.check_evaluating()
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         raise EvidentiaError("a network is exported from the CPU in float32; call to('cpu', torch.float32) first")
-    try:
+    with from_extra("onnxscript", "onnx", "ONNX export"):
         import onnxscript  # noqa: F401 (the exporter needs it)
-    except ImportError as error:
-        raise MissingExtraError("onnxscript", "onnx", "ONNX export") from error
     # Two streams: a batch of one would be taken for a constant.
     arguments = step.example(2)
     rows = {0: torch.export.Dim("batch", min=1, max=65_536)}
@@ -235,10 +234,8 @@ def onnx_bytes(step: NetworkStep) -> bytes:
 
 def session(model: bytes | str | Path, threads: int = 1) -> Any:
     """A session of ONNX Runtime; one thread serves many streams best, with a process a core."""
-    try:
+    with from_extra("onnxruntime", "onnx", "The engine 'onnx'"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", "onnx", "The engine 'onnx'") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia.experiments.engines.base import ENGINES, Engine
 from evidentia.experiments.job import Outcome, Task, perform
 
@@ -36,10 +37,8 @@ class OnRay(Engine):
             MissingExtraError: if Ray is not installed.
             EvidentiaError: if the cluster cannot be reached.
         """
-        try:
+        with from_extra("ray", "ray", "the engine ray"):
             import ray
-        except ImportError as error:
-            raise MissingExtraError("ray", "ray", "the engine ray") from error
         self._ray = ray
         if not ray.is_initialized():
             options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import MissingExtraError
+from evidentia._support.extras import from_extra
 from evidentia.semisup.data.draws import Array, enough, generator
 from evidentia.semisup.data.image_files import Images
 from evidentia.semisup.data.images import DIGITS, ImageSet
@@ -26,10 +26,8 @@ def digits_images(seed: int) -> Images:
         >>> images.train.images.shape, images.test.images.shape
         ((1348, 1, 8, 8), (449, 1, 8, 8))
     """
-    try:
+    with from_extra("scikit-learn", "demo", "the digits data set"):
         from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "demo", "the digits data set") from error
 
     data = load_digits()
     whole = ImageSet(np.rint(data.images[:, None] * (255 / 16)).astype(np.uint8), data.target.astype(np.int64))

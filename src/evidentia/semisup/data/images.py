@@ -21,7 +21,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError, FileFormatError, MissingExtraError
+from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.extras import from_extra
 from evidentia._support.pickles import read_record
 from evidentia.semisup.data.mat_files import read_mat
 
@@ -211,10 +212,8 @@ def read_npz(payload: bytes, path: Path, names: Sequence[str]) -> Mapping[str, A
 
 
 def _decode(joined: Array, offsets: Array, path: Path) -> Array:
-    try:
+    with from_extra("Pillow", "demo", "CIFAR-10 in JPEG form"):
         from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("Pillow", "demo", "CIFAR-10 in JPEG form") from error
 
     in_order = joined.dtype == np.uint8 and offsets.dtype.kind in "iu" and offsets.ndim == joined.ndim == 1
     steps = offsets.astype(np.int64) if in_order else np.zeros(0, dtype=np.int64)

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from evidentia._support.errors import EvidentiaError, MissingExtraError
+from evidentia._support.errors import EvidentiaError
+from evidentia._support.extras import from_extra
 from evidentia._support.files import check_writable, write_text
 from evidentia._support.progress import progress_bar
 from evidentia.semisup.training.loop import Record, SemiSupervisedTraining
@@ -101,10 +102,8 @@ def _json_lines(path: Path, before: Sequence[Record]) -> Iterator[Callable[[Reco
 
 @contextmanager
 def _tensorboard(folder: Path, before: Sequence[Record]) -> Iterator[Callable[[Record], None]]:
-    try:
+    with from_extra("tensorboard", "tensorboard", "a TensorBoard log"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError("tensorboard", "tensorboard", "a TensorBoard log") from error
     # A run may have been killed between its last checkpoint and what it was to write here of the same block. So that
     # block is written again, in place of what may stand there; of earlier ones only if there is no log of them.
     again = before[-1:] if any(folder.glob("events.*")) else before
