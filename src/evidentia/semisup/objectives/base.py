@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning import frozen_statistics
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_real
 from evidentia.semisup.networks.calls import in_full
 
 OBJECTIVES: Registry[Callable[..., Objective]] = Registry("semi-supervised objective")
@@ -75,8 +75,8 @@ class Objective(ABC):
 
     def __post_init__(self) -> None:
         """Require settings in their range."""
-        check_setting(self, "weight", 0, math.inf)
-        check_setting(self, "rampup", 0, math.inf)
+        check_real(self, "weight")
+        check_real(self, "rampup")
 
     def start(self, network: nn.Module) -> None:  # noqa: B027 (most objectives need nothing of the kind)
         """Told the network before the first step."""
@@ -199,26 +199,6 @@ def targets_for(logits: Tensor, consistency: Consistency) -> Tensor:
             f"targets of shape {tuple(logits.shape)} are needed, got {given}; use what `prepare` of this objective gave"
         )
     return consistency.targets
-
-
-def check_setting(
-    objective: Objective, name: str, low: float, high: float, *, open_low: bool = False, open_high: bool = False
-) -> None:
-    """Require a number between two bounds, which may be left out of the range."""
-    value, full = getattr(objective, name), f"{name} of {type(objective).__name__}"
-    setattr(objective, name, real_number(value, full, low, high, open_low=open_low, open_high=open_high))
-
-
-def check_count(objective: Objective, name: str) -> None:
-    """Require a whole number of at least 1."""
-    setattr(objective, name, whole_number(getattr(objective, name), f"{name} of {type(objective).__name__}", 1))
-
-
-def check_view(objective: Objective, name: str) -> None:
-    """Require the name of one of the two augmentations."""
-    value = getattr(objective, name)
-    if value not in ("weak", "strong"):
-        raise EvidentiaError(f"{name} of {type(objective).__name__} must be 'weak' or 'strong', got {value!r}")
 
 
 def ones(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_real, check_view
 from evidentia.semisup.networks.averaging import WeightAverage
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
@@ -19,8 +20,6 @@ from evidentia.semisup.objectives.base import (
     Labeled,
     Objective,
     check_logits,
-    check_setting,
-    check_view,
     ones,
     targets_for,
 )
@@ -61,7 +60,7 @@ class MeanTeacher(Objective):
     def __post_init__(self) -> None:
         """Require settings in their range."""
         super().__post_init__()
-        check_setting(self, "decay", 0, 1, open_high=True)
+        check_real(self, "decay", 1, open_high=True)
         check_view(self, "view")
 
     def start(self, network: nn.Module) -> None:

@@ -10,13 +10,12 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_real, check_whole
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
     Consistency,
     Labeled,
     Objective,
-    check_count,
-    check_setting,
     logits_of,
     ones,
     targets_for,
@@ -61,9 +60,9 @@ class MixMatch(Objective):
     def __post_init__(self) -> None:
         """Require settings in their range."""
         super().__post_init__()
-        check_count(self, "views")
-        check_setting(self, "temperature", 0, float("inf"), open_low=True)
-        check_setting(self, "alpha", 0, float("inf"))
+        check_whole(self, "views", 1)
+        check_real(self, "temperature", open_low=True)
+        check_real(self, "alpha")
 
     def prepare(
         self, network: nn.Module, x: Tensor, augment: Augmentation, *, labeled: Labeled | None = None

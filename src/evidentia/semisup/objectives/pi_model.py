@@ -8,12 +8,12 @@ from typing import Literal
 from torch import Tensor, nn
 
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_view
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
     Consistency,
     Labeled,
     Objective,
-    check_view,
     logits_of,
     ones,
     targets_for,

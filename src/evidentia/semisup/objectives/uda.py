@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_real
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
     Consistency,
     Labeled,
     Objective,
-    check_setting,
     logits_of,
     targets_for,
 )
@@ -50,8 +50,8 @@ class UDA(Objective):
     def __post_init__(self) -> None:
         """Require settings in their range."""
         super().__post_init__()
-        check_setting(self, "threshold", 0, 1)
-        check_setting(self, "temperature", 0, float("inf"), open_low=True)
+        check_real(self, "threshold", 1)
+        check_real(self, "temperature", open_low=True)
 
     def prepare(
         self, network: nn.Module, x: Tensor, augment: Augmentation, *, labeled: Labeled | None = None

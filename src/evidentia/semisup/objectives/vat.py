@@ -10,14 +10,13 @@ from torch import Tensor, nn
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning import frozen_statistics
 from evidentia.semisup.augmentation import Augmentation
+from evidentia.semisup.method_settings import check_real, check_whole
 from evidentia.semisup.objectives.base import (
     OBJECTIVES,
     Consistency,
     Labeled,
     Objective,
-    check_count,
     check_logits,
-    check_setting,
     ones,
     targets_for,
 )
@@ -66,9 +65,9 @@ class VAT(Objective):
     def __post_init__(self) -> None:
         """Require settings in their range."""
         super().__post_init__()
-        check_setting(self, "epsilon", 0, float("inf"))
-        check_setting(self, "xi", 0, float("inf"), open_low=True)
-        check_count(self, "iterations")
+        check_real(self, "epsilon")
+        check_real(self, "xi", open_low=True)
+        check_whole(self, "iterations", 1)
 
     def prepare(
         self, network: nn.Module, x: Tensor, augment: Augmentation, *, labeled: Labeled | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -11,7 +10,6 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.semisup.augmentation import Augmentation
 from evidentia.semisup.choices import Norm
@@ -209,17 +207,6 @@ def norm_of_clean_batches(method: Robust, labeled: int) -> Norm:
     2018), and samples that stay in a batch with a weight of 0 are in its statistics.
     """
     return "frozen" if method.applied != "loss" and labeled >= _ENOUGH_TO_NORMALISE else "batch"
-
-
-def check_whole(method: Robust, name: str, low: int, instead: str = "") -> None:
-    """Require a whole number of at least `low`; `instead` tells what else there is."""
-    setattr(method, name, whole_number(getattr(method, name), f"{name} of {type(method).__name__}", low, instead))
-
-
-def check_positive(method: Robust, name: str, most: float = math.inf) -> None:
-    """Require a number above 0, and of at most `most`."""
-    value = real_number(getattr(method, name), f"{name} of {type(method).__name__}", 0, most, open_low=True)
-    setattr(method, name, value)
 
 
 def check_apply(apply: object) -> None:

@@ -22,6 +22,7 @@ from evidentia.semisup.hypergradients.hypergradient import (
     meta_gradient,
     meta_gradient_from,
 )
+from evidentia.semisup.method_settings import check_real, check_whole
 from evidentia.semisup.networks.features import pool_features
 from evidentia.semisup.regulariser import WeightRegulariser, as_regulariser
 from evidentia.semisup.robust.base import (
@@ -31,8 +32,6 @@ from evidentia.semisup.robust.base import (
     Robust,
     Update,
     check_apply,
-    check_positive,
-    check_whole,
 )
 from evidentia.semisup.robust.by_uncertainty import (
     Made,
@@ -88,8 +87,8 @@ class ByGradient(Robust, ABC):
             check_whole(self, name, 1)
         if self.clusters is not None:
             check_whole(self, "clusters", 1, ", or None for a weight for each sample")
-        check_positive(self, "inner_rate")
-        check_positive(self, "weight_rate", most=1)
+        check_real(self, "inner_rate", open_low=True)
+        check_real(self, "weight_rate", 1, open_low=True)
         check_scope(self.scope)
         self.joint = as_flag(self.joint, "joint")
         self.regulariser = as_regulariser(self.regulariser)

@@ -11,7 +11,8 @@ from torch import Tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import part_of
 from evidentia.semisup.choices import Norm, refuse_class
-from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole, norm_of_clean_batches
+from evidentia.semisup.method_settings import check_whole
+from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, norm_of_clean_batches
 from evidentia.semisup.uncertainty import UNCERTAINTIES, ByFunction, PoolUncertainty, PoolView
 
 Uncertainty: TypeAlias = str | PoolUncertainty | Callable[[PoolView], Any]

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from evidentia.semisup.choices import Scope, check_scope
 from evidentia.semisup.hypergradients.hypergradient import meta_gradient
-from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive
+from evidentia.semisup.method_settings import check_real
+from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update
 
 
 @ROBUST.register("l2rw")
@@ -33,7 +34,7 @@ class LearningToReweight(Robust):
 
     def __post_init__(self) -> None:
         """Require settings in their range."""
-        check_positive(self, "inner_rate")
+        check_real(self, "inner_rate", open_low=True)
         check_scope(self.scope)
 
     def last_layer_uses(self) -> dict[str, str]:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia.semisup.method_settings import check_whole
 from evidentia.semisup.networks.features import logits_in_parts
-from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply, check_whole
+from evidentia.semisup.robust.base import ROBUST, Apply, Pool, Robust, check_apply
 
 
 @ROBUST.register("uasd")

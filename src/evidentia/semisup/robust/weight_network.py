@@ -13,8 +13,9 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.learning.checkpoint import load_optimizer, optimizer_tensors, part_of
 from evidentia.semisup.choices import Scope, check_scope
 from evidentia.semisup.hypergradients.hypergradient import meta_gradient
+from evidentia.semisup.method_settings import check_real, check_whole
 from evidentia.semisup.networks.features import hidden_and_logits
-from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update, check_positive, check_whole
+from evidentia.semisup.robust.base import ROBUST, Pool, Robust, Update
 
 
 @dataclass(kw_only=True, eq=False)
@@ -42,7 +43,7 @@ class WeightNetwork(Robust, ABC):
         """Require settings in their range."""
         check_whole(self, "hidden", 1)
         for name in ("learning_rate", "inner_rate"):
-            check_positive(self, name)
+            check_real(self, name, open_low=True)
         check_scope(self.scope)
 
     def last_layer_uses(self) -> dict[str, str]:
