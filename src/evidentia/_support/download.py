@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import os
 import urllib.request
@@ -73,8 +74,21 @@ def _get(url: str, timeout: float) -> bytes:
     return payload
 
 
-def kept_or_fetched(url: str, path: Path, check: Callable[[bytes], None]) -> bytes:
-    """What `path` holds if it passes the check, else what `fetch` brings."""
+def sha256(payload: bytes) -> str:
+    """The digest that a file is known by, unless something in it says more."""
+    return hashlib.sha256(payload).hexdigest()
+
+
+def kept_or_fetched(url: str, path: Path, digest: str, digest_of: Callable[[bytes], str] = sha256) -> bytes:
+    """What `path` holds if it has that digest, else what `fetch` brings, which must have it."""
+
+    def check(payload: bytes) -> None:
+        if (found := digest_of(payload)) != digest:
+            raise FileFormatError(
+                f"what {url} holds does not match its checksum (SHA-256 {found}, but {digest} is right): it was "
+                "changed, or cut short on the way; nothing was kept"
+            )
+
     if path.is_file():
         payload = path.read_bytes()
         try:

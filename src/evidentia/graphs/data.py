@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evidentia._support.download import cache_folder, kept_or_fetched
-from evidentia._support.errors import EvidentiaError, FileFormatError
+from evidentia._support.download import cache_folder, kept_or_fetched, sha256
+from evidentia._support.errors import EvidentiaError
 from evidentia.graphs._pyg import data_class
 from evidentia.graphs.catalog import Entry, find_entry
 from evidentia.graphs.npz import arrays_digest, read_npz
@@ -114,12 +114,5 @@ def _cached_file(entry: Entry, path: Path) -> bytes:
             f"fetch {entry.url(path.name)} yourself and put it into {path.parent}, or give its folder as data_root"
         )
 
-    def check(payload: bytes) -> None:
-        found = arrays_digest(payload, path) if path.suffix == ".npz" else hashlib.sha256(payload).hexdigest()
-        if found != entry.digests[path.name]:
-            raise FileFormatError(
-                f"what {entry.url(path.name)} holds does not match its checksum (SHA-256 {found}, but "
-                f"{entry.digests[path.name]} is right): it was changed, or cut short on the way; nothing was kept"
-            )
-
-    return kept_or_fetched(entry.url(path.name), path, check)
+    digest_of = partial(arrays_digest, path=path) if path.suffix == ".npz" else sha256
+    return kept_or_fetched(entry.url(path.name), path, entry.digests[path.name], digest_of)
