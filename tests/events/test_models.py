@@ -240,7 +240,9 @@ def test_single_dropout_layers_may_draw(name):
 def test_bad_frames_are_refused(name):
     net = build(name)
     good = frames(net, 2)
-    with pytest.raises(EvidentiaError, match=rf"frames must be of shape \(batch, time, {net.features}\), got \(2, 2\)"):
+    with pytest.raises(
+        EvidentiaError, match=rf"frames must be of shape \(batch, time, {net.features}\), got shape \(2, 2\)"
+    ):
         net(good[:, :2, 0])
     with pytest.raises(EvidentiaError, match=r"frames must be of shape"):
         net(torch.cat([good, good], dim=2))

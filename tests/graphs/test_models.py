@@ -118,7 +118,7 @@ def test_own_module_is_called_as_pyg_calls_it(graph: GraphTensors) -> None:
             return self.linear(x).index_add(0, edge_index[1], self.linear(x)[edge_index[0]])
 
     assert OwnBackbone(Mine(), OUTPUTS)(graph, passes=2).shape == (2, NODES, OUTPUTS)
-    with pytest.raises(EvidentiaError, match=f"\\({NODES}, {OUTPUTS}\\).* got \\({NODES * OUTPUTS},\\)"):
+    with pytest.raises(EvidentiaError, match=f"\\({NODES}, {OUTPUTS}\\).* got shape \\({NODES * OUTPUTS},\\)"):
         OwnBackbone(_Flat(FEATURES, OUTPUTS), OUTPUTS)(graph)
 
 

@@ -341,7 +341,7 @@ class Returns(nn.Module):
 
 @pytest.mark.parametrize(
     ("value", "given"),
-    [(torch.zeros(4), r"\(4,\)"), (torch.zeros(3, 2), r"\(3, 2\)"), ((torch.zeros(4, 2),), "tuple")],
+    [(torch.zeros(4), r"shape \(4,\)"), (torch.zeros(3, 2), r"shape \(3, 2\)"), ((torch.zeros(4, 2),), "tuple")],
 )
 def test_a_backbone_that_gives_no_features_is_refused_in_a_sentence(value, given):
     with pytest.raises(EvidentiaError, match=rf"features of shape \(4, ...\) for a batch of 4 inputs, got {given}"):

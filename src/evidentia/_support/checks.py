@@ -97,6 +97,16 @@ def kind_of(value: Any) -> str:
     return f"{name} of {value.dtype}" if isinstance(value, np.ndarray) else name
 
 
+def shape_or_kind(value: Any) -> str:
+    """What was given where a tensor of another shape is needed, in words.
+
+    Example:
+        >>> shape_or_kind(torch.zeros(2, 3)), shape_or_kind([0.0])
+        ('shape (2, 3)', 'list')
+    """
+    return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
 def as_array(tensor: Tensor) -> npt.NDArray[Any]:
     """A NumPy array of a tensor's values; NumPy has no bfloat16, so those become float32."""
     values = tensor.detach().cpu()
@@ -153,6 +163,15 @@ def check_nonnegative(tensor: Tensor, name: str) -> None:
     check_finite(tensor, name)
     if tensor.numel() and bool((tensor < 0).any()):
         raise EvidentiaError(f"{name} must be at least 0 everywhere, got a smallest value of {tensor.min().item():.6g}")
+
+
+def check_positive(tensor: Tensor, name: str) -> None:
+    """Require finite entries above 0."""
+    check_finite(tensor, name)
+    if tensor.numel() and bool((tensor <= 0).any()):
+        raise EvidentiaError(
+            f"{name} must be positive everywhere, got a smallest value of {tensor.detach().min().item():.6g}"
+        )
 
 
 def check_unit_interval(tensor: Tensor, name: str) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia._support.checks import shape_or_kind
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.graphs.graph_tensors import GraphTensors
@@ -270,9 +271,9 @@ class OwnBackbone(Backbone):
         found = [self.first(x, graph.edge_index) for _ in range(passes)]
         wanted = (graph.num_nodes, self.outputs)
         if not isinstance(found[0], Tensor) or found[0].shape != wanted:
-            got = tuple(found[0].shape) if isinstance(found[0], Tensor) else type(found[0]).__name__
             raise EvidentiaError(
-                f"the network must give a tensor of shape {wanted}, a number for each node and class, got {got}"
+                f"the network must give a tensor of shape {wanted}, a number for each node and class, got "
+                f"{shape_or_kind(found[0])}"
             )
         return torch.stack(found)
 

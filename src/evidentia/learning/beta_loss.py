@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import check_finite, check_unit_interval, validation_enabled
+from evidentia._support.checks import check_positive, check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import as_double
 
@@ -42,12 +42,8 @@ def beta_risk(alpha: Tensor, beta: Tensor, target: Tensor) -> Tensor:
         ) from error
     if validation_enabled():
         check_unit_interval(y, "targets")
-        for name, parameter in (("alpha", alpha), ("beta", beta)):
-            check_finite(parameter, name)
-            if parameter.numel() and bool((parameter <= 0).any()):
-                raise EvidentiaError(
-                    f"{name} must be positive everywhere, got a smallest value of {float(parameter.detach().min()):.6g}"
-                )
+        check_positive(alpha, "alpha")
+        check_positive(beta, "beta")
     a, b = as_double(alpha), as_double(beta)
     risk = torch.digamma(a + b) - y * torch.digamma(a) - (1 - y) * torch.digamma(b)
     return risk.to(alpha.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from typing_extensions import Self
 
-from evidentia._support.checks import TensorLike, check_finite, validation_enabled
+from evidentia._support.checks import TensorLike, check_finite, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia._support.files import load_tensors, save_tensors
 from evidentia.learning.checkpoint import load_module_tensors, module_tensors
@@ -94,9 +94,9 @@ class EvidentialClassifier(nn.Module):
         """The backbone's features, flattened to shape `(N, D)`."""
         features = self.backbone(x)
         if not isinstance(features, Tensor) or features.ndim < 2 or len(features) != len(x):
-            given = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
             raise EvidentiaError(
-                f"the backbone must give features of shape ({len(x)}, ...) for a batch of {len(x)} inputs, got {given}"
+                f"the backbone must give features of shape ({len(x)}, ...) for a batch of {len(x)} inputs, got "
+                f"{shape_or_kind(features)}"
             )
         return features.flatten(1)
 

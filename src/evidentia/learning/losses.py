@@ -14,8 +14,8 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 from evidentia._support.checks import (
     check_adds_to_one,
     check_class_dim,
-    check_finite,
     check_nonnegative,
+    check_positive,
     check_unit_interval,
     validation_enabled,
 )
@@ -124,11 +124,7 @@ def check_alpha(alpha: Tensor) -> None:
     """Raise a clear error unless these are parameters of a Dirichlet: at least two, finite and positive."""
     check_class_dim(alpha, "alpha")
     if validation_enabled():
-        check_finite(alpha, "alpha")
-        if alpha.numel() and bool((alpha <= 0).any()):
-            raise EvidentiaError(
-                f"alpha must be positive everywhere, got a smallest value of {float(alpha.detach().min()):.6g}"
-            )
+        check_positive(alpha, "alpha")
 
 
 def check_indices(target: Tensor, count: int, least: int = 0) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import as_array, check_unit_interval
+from evidentia._support.checks import as_array, check_unit_interval, shape_or_kind
 from evidentia._support.errors import EvidentiaError
 from evidentia.reports.semisup_style import NOTE_SIZE, dot, legend_below, ood_colour, shortened
 from evidentia.reports.style import (
@@ -175,10 +175,9 @@ def _ask(predict: Predict, points: Tensor, data: SemiSupervisedData, title: str)
     for part in points.split(_BATCH):
         probs = predict(part)
         if not isinstance(probs, Tensor) or probs.shape != (len(part), data.num_classes):
-            got = f"shape {tuple(probs.shape)}" if isinstance(probs, Tensor) else type(probs).__name__
             raise EvidentiaError(
                 f"{whose} must be a tensor of shape ({len(part)}, {data.num_classes}) for {len(part)} points and "
-                f"{data.num_classes} classes, got {got}"
+                f"{data.num_classes} classes, got {shape_or_kind(probs)}"
             )
         # Rounding may leave a probability a little above 1.
         probs = torch.where((probs > 1) & (probs < 1 + 1e-5), 1.0, probs.double().cpu())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from evidentia._support.checks import validation_enabled
+from evidentia._support.checks import shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia._support.scalars import real_number, whole_number
@@ -271,8 +271,9 @@ def _uniform(bound: float, count: int, like: Tensor) -> Tensor:
 
 def _checked(changed: Tensor, x: Tensor, name: str) -> Tensor:
     if not isinstance(changed, Tensor) or changed.shape != x.shape:
-        given = f"shape {tuple(changed.shape)}" if isinstance(changed, Tensor) else type(changed).__name__
-        raise EvidentiaError(f"the {name} augmentation must keep the batch's shape {tuple(x.shape)}, got {given}")
+        raise EvidentiaError(
+            f"the {name} augmentation must keep the batch's shape {tuple(x.shape)}, got {shape_or_kind(changed)}"
+        )
     if changed.dtype != x.dtype:
         raise EvidentiaError(
             f"the {name} augmentation must keep the batch's dtype {x.dtype}, got {changed.dtype}; end it with .to(x)"

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import Self
 
-from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.checks import check_finite, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia._support.settings import Settings
@@ -211,8 +211,9 @@ def check_beta(alpha: Tensor, beta: Tensor) -> None:
     """Require Beta parameters of shape `(..., T, K)`, each at least 1."""
     for name, parameter in (("alpha", alpha), ("beta", beta)):
         if not isinstance(parameter, Tensor) or not parameter.is_floating_point() or parameter.ndim < 2:
-            got = tuple(parameter.shape) if isinstance(parameter, Tensor) else type(parameter).__name__
-            raise EvidentiaError(f"{name} must be a floating tensor of shape (..., segments, classes), got {got}")
+            raise EvidentiaError(
+                f"{name} must be a floating tensor of shape (..., segments, classes), got {shape_or_kind(parameter)}"
+            )
     if alpha.shape != beta.shape or alpha.dtype != beta.dtype:
         raise EvidentiaError(
             f"alpha and beta must have one shape and dtype, got {tuple(alpha.shape)} of {alpha.dtype} and "

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.checks import check_finite, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.events.networks.layers import CausalLayer, Flow, RunningNorm
@@ -222,8 +222,7 @@ class EventNetwork(nn.Module, ABC):
 
     def _check(self, x: Tensor) -> None:
         if not isinstance(x, Tensor) or x.ndim != 3 or x.shape[2] != self.features:
-            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise EvidentiaError(f"frames must be of shape (batch, time, {self.features}), got {got}")
+            raise EvidentiaError(f"frames must be of shape (batch, time, {self.features}), got {shape_or_kind(x)}")
         if x.dtype != self.head.weight.dtype:
             raise EvidentiaError(
                 f"frames are {x.dtype} and the network is {self.head.weight.dtype}; convert one with to(dtype)"

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from evidentia._support.checks import shape_or_kind
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia.learning import frozen_statistics
@@ -140,10 +141,9 @@ def logits_of(network: nn.Module, x: Tensor) -> Tensor:
 def check_logits(logits: Tensor, samples: int) -> Tensor:
     """Require one row of at least two class scores for each sample, and give it in full precision."""
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != samples or logits.shape[1] < 2:
-        given = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
         raise EvidentiaError(
             f"the network must give logits of shape ({samples}, K) with K >= 2 for a batch of {samples} samples, "
-            f"got {given}"
+            f"got {shape_or_kind(logits)}"
         )
     return in_full(logits)
 

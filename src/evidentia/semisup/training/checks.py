@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from evidentia._support.checks import shape_or_kind
 from evidentia._support.errors import EvidentiaError
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.learning.modes import evaluating
@@ -191,9 +192,9 @@ def check_costs(costs: Tensor, logits: Tensor, objective: Objective, update: int
 def check_weights(weights: Tensor, samples: int, robust: Robust) -> Tensor:
     """Require one finite weight a sample: another shape would be multiplied with the costs all the same."""
     if not isinstance(weights, Tensor) or weights.shape != (samples,):
-        given = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
         raise EvidentiaError(
-            f"weigh of {type(robust).__name__} must give one weight a sample, shape ({samples},), got {given}"
+            f"weigh of {type(robust).__name__} must give one weight a sample, shape ({samples},), got "
+            f"{shape_or_kind(weights)}"
         )
     if wrong := int((~weights.isfinite()).sum()):
         raise EvidentiaError(
