@@ -210,7 +210,7 @@ def test_bad_input_is_refused_in_a_sentence(function, scores, labels, message):
 
 @pytest.mark.parametrize("tpr", [0, -0.1, 1.01, float("nan")])
 def test_an_impossible_rate_is_refused(tpr):
-    with pytest.raises(EvidentiaError, match=r"tpr must lie in \(0, 1\], got"):
+    with pytest.raises(EvidentiaError, match="tpr must be a number, more than 0 and at most 1, got"):
         fpr_at([1, 2], [0, 1], tpr=tpr)
 
 

@@ -193,7 +193,7 @@ def test_bad_settings_are_refused_in_a_sentence():
         KNNScore(k=0)
     with pytest.raises(EvidentiaError, match=r"50-th nearest of 3 training features .* or a smaller k"):
         KNNScore(k=50).fit(torch.eye(3))
-    with pytest.raises(EvidentiaError, match=r"shrinkage must lie in \[0, 1\], got 2"):
+    with pytest.raises(EvidentiaError, match="shrinkage must be a number, at least 0 and at most 1, got 2"):
         MahalanobisScore(2)
     with pytest.raises(EvidentiaError, match="cannot be inverted with shrinkage 0; pass more samples"):
         MahalanobisScore(0).fit(torch.eye(3))

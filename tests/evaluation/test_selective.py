@@ -115,5 +115,5 @@ def test_bad_input_is_refused_in_a_sentence(function, uncertainty, errors, messa
 
 @pytest.mark.parametrize("coverage", [0, 1.5, -1, float("nan")])
 def test_an_impossible_coverage_is_refused(coverage):
-    with pytest.raises(EvidentiaError, match=r"coverage must lie in \(0, 1\], got"):
+    with pytest.raises(EvidentiaError, match="coverage must be a number, more than 0 and at most 1, got"):
         selective_risk([0.0, 1.0], [0, 1], coverage)

@@ -322,7 +322,7 @@ def test_a_softmax_has_no_opinion():
         ({"activation": "magic"}, "there is no evidence activation named 'magic'"),
         ({"temperature": 2}, "method 'edl' cannot be built with the options {'temperature': 2}"),
         ({"kl_weight": torch.relu}, "method options must be numbers, names or lists of them"),
-        ({"kl_weight": "much"}, "method 'edl' cannot be built with the options {'kl_weight': 'much'}"),
+        ({"kl_weight": "much"}, "kl_weight must be a number, at least 0, got 'much'"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_training(settings, message):

@@ -135,7 +135,7 @@ def test_its_state_can_be_moved_and_loaded():
 
 
 def test_bad_input_is_refused_in_a_sentence():
-    with pytest.raises(EvidentiaError, match=r"shrinkage must lie in \(0, 1\], got 0"):
+    with pytest.raises(EvidentiaError, match="shrinkage must be a number, more than 0 and at most 1, got 0"):
         GaussianDensity(shrinkage=0)
     with pytest.raises(EvidentiaError, match="folds must be a whole number of at least 2, got 1"):
         GaussianDensity(folds=1)

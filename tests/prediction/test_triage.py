@@ -225,13 +225,13 @@ def test_rules_made_on_validation_data_serve_other_data():
     [
         ({}, "exactly one target of coverage, error_rate, false_alarm_rate, got 0"),
         ({"coverage": 0.5, "error_rate": 0.1}, "exactly one target of .*, got 2"),
-        ({"coverage": 1.5}, r"coverage must lie in \[0, 1\], got 1.5"),
-        ({"error_rate": -0.1}, r"error_rate must lie in \[0, 1\], got -0.1"),
-        ({"false_alarm_rate": float("nan")}, r"false_alarm_rate must lie in \[0, 1\], got nan"),
+        ({"coverage": 1.5}, "coverage must be a number, at least 0 and at most 1, got 1.5"),
+        ({"error_rate": -0.1}, "error_rate must be a number, at least 0 and at most 1, got -0.1"),
+        ({"false_alarm_rate": float("nan")}, "false_alarm_rate must be a number, at least 0 and at most 1, got nan"),
         ({"error_rate": 0.1, "labels": None}, "calibration to a target error_rate needs the true labels"),
         ({"false_alarm_rate": 0.1, "labels": None}, "calibration to a target false_alarm_rate needs the true labels"),
         ({"error_rate": 0.1, "labels": torch.zeros(5)}, r"labels need shape \(6,\) to match .*, got \(5,\)"),
-        ({"error_rate": 0.1, "confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1"),
+        ({"error_rate": 0.1, "confidence": 1.0}, "confidence must be a number, more than 0 and less than 1, got 1"),
         ({"coverage": 0.5, "confidence": 0.9}, "confidence goes with a target error_rate, not with coverage"),
     ],
 )

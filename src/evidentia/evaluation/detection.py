@@ -16,6 +16,7 @@ from torch import Tensor
 
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.evaluation._inputs import scored_labels
 from evidentia.evaluation._ranking import rank
 
@@ -104,9 +105,7 @@ def fpr_at(scores: TensorLike, labels: TensorLike, tpr: float = 0.95) -> Tensor:
         >>> fpr_at([1, 2, 3, 4], [0, 1, 0, 1], tpr=0.95)
         tensor(0.5000, dtype=torch.float64)
     """
-    if not 0 < tpr <= 1:
-        raise EvidentiaError(f"tpr must lie in (0, 1], got {tpr}")
-    return _fpr_at(_count(scores, labels), tpr)
+    return _fpr_at(_count(scores, labels), real_number(tpr, "tpr", 0, 1, open_low=True))
 
 
 def roc_curve(scores: TensorLike, labels: TensorLike) -> RocCurve:

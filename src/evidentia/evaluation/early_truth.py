@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.evaluation._inputs import as_binary
 
 # Seconds are multiples of a segment only up to rounding; this share of a segment is taken for none.
@@ -74,7 +75,7 @@ class EventTruth:
         segment: float = 0.064,
     ) -> EventTruth:
         """From a list of events (class, onset in seconds, offset in seconds) for each clip."""
-        _check_segment(segment)
+        segment = real_number(segment, "segment, in seconds,", 0, open_low=True)
         sizes = _whole(lengths)
         if sizes is None or sizes.ndim != 1 or len(sizes) != len(events) or bool((sizes < 0).any()):
             got = repr(lengths)[:80] if sizes is None or sizes.ndim == 0 else tuple(sizes.shape)
@@ -96,7 +97,7 @@ class EventTruth:
         cls, active: TensorLike, segment: float = 0.064, lengths: Sequence[int] | Tensor | None = None
     ) -> EventTruth:
         """From which classes are active in each segment, 0 or 1, shape `(N, T, K)`: a run of 1s is an event."""
-        _check_segment(segment)
+        segment = real_number(segment, "segment, in seconds,", 0, open_low=True)
         y = as_binary(active, "activity").cpu()
         if y.ndim != 3:
             raise EvidentiaError(f"activity must have shape (clips, segments, classes), got {tuple(y.shape)}")
@@ -148,8 +149,8 @@ class EventTruth:
                 class is going on.
         """
         for name, value in (("max_delay", max_delay), ("early_collar", early_collar)):
-            if value is not None and not 0 <= value < float("inf"):
-                raise EvidentiaError(f"{name} must be at least 0 seconds, got {value}")
+            if value is not None:
+                real_number(value, f"{name}, in seconds,", 0)
         size = self._segments(segments)
         begin, whole = self._spans()
         end = whole
@@ -246,8 +247,3 @@ def _whole(given: Any) -> Tensor | None:
 
 def _within(lengths: Tensor, segments: int) -> Tensor:
     return (torch.arange(segments) < lengths.unsqueeze(-1)).unsqueeze(-1)
-
-
-def _check_segment(segment: float) -> None:
-    if not 0 < segment < float("inf"):
-        raise EvidentiaError(f"segment must be a positive number of seconds, got {segment}")

@@ -24,7 +24,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.evaluation._inputs import as_scores
 
 SCORES: Registry[Callable[[TensorLike], Tensor]] = Registry("score")
@@ -175,9 +175,7 @@ class MahalanobisScore:
     """
 
     def __init__(self, shrinkage: float = 1e-6) -> None:
-        if not 0 <= shrinkage <= 1:
-            raise EvidentiaError(f"shrinkage must lie in [0, 1], got {shrinkage}")
-        self.shrinkage = shrinkage
+        self.shrinkage = real_number(shrinkage, "shrinkage", 0, 1)
         self._means: Tensor | None = None
         self._factor: Tensor | None = None
 

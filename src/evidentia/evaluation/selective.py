@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evidentia._support.checks import TensorLike
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.evaluation._inputs import unsure_errors
 from evidentia.evaluation._ranking import rank
 
@@ -114,8 +114,7 @@ def selective_risk(uncertainty: TensorLike, errors: TensorLike, coverage: float)
         >>> selective_risk([0.1, 0.2, 0.3, 0.9], [0, 0, 0, 1], coverage=0.75)
         tensor(0., dtype=torch.float64)
     """
-    if not 0 < coverage <= 1:
-        raise EvidentiaError(f"coverage must lie in (0, 1], got {coverage}")
+    coverage = real_number(coverage, "coverage", 0, 1, open_low=True)
     curve = risk_coverage(uncertainty, errors)
     # Looked up among the rounded k / N rather than computed: ceil(0.07 * 100) is 8.
     return curve.risk[torch.searchsorted(curve.coverage, coverage)]

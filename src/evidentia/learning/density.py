@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from evidentia._support.checks import check_finite
 from evidentia._support.errors import EvidentiaError
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.opinions.special import as_double
 
 
@@ -43,9 +43,7 @@ class GaussianDensity(nn.Module):
 
     def __init__(self, shrinkage: float = 0.5, folds: int = 5) -> None:
         super().__init__()
-        if not 0 < shrinkage <= 1:
-            raise EvidentiaError(f"shrinkage must lie in (0, 1], got {shrinkage}")
-        self.shrinkage = shrinkage
+        self.shrinkage = real_number(shrinkage, "shrinkage", 0, 1, open_low=True)
         self.folds = whole_number(folds, "folds", 2)
         for name in self._buffer_names:
             self.register_buffer(name, torch.empty(0))

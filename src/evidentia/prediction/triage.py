@@ -13,6 +13,7 @@ from torch import Tensor
 
 from evidentia._support.checks import check_unit_interval
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 
 if TYPE_CHECKING:
     from evidentia.prediction.prediction import Prediction
@@ -145,12 +146,11 @@ class TriageRule:
         if len(given) != 1:
             raise EvidentiaError(f"calibration needs exactly one target of {', '.join(targets)}, got {len(given)}")
         ((target, value),) = given.items()
-        if not 0 <= value <= 1:
-            raise EvidentiaError(f"{target} must lie in [0, 1], got {value}")
-        if confidence is not None and target != "error_rate":
-            raise EvidentiaError(f"confidence goes with a target error_rate, not with {target}")
-        if confidence is not None and not 0 < confidence < 1:
-            raise EvidentiaError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+        value = real_number(value, target, 0, 1)
+        if confidence is not None:
+            if target != "error_rate":
+                raise EvidentiaError(f"confidence goes with a target error_rate, not with {target}")
+            confidence = real_number(confidence, "confidence", 0, 1, open_low=True, open_high=True)
         if len(validation) == 0:
             raise EvidentiaError("calibration needs at least one validation sample, got none")
         names = [name for name in _REASONS if name in validation.uncertainties]

@@ -179,9 +179,9 @@ def test_a_prior_network_learns_that_outliers_belong_nowhere():
 def test_wrong_settings_are_refused_in_a_sentence():
     with pytest.raises(EvidentiaError, match="direction must be 'reverse' or 'forward', got 'sideways'"):
         METHODS["prior-network"](num_classes=K, direction="sideways")
-    with pytest.raises(EvidentiaError, match="precision must be positive and finite, got 0"):
+    with pytest.raises(EvidentiaError, match="precision must be a number, more than 0, got 0"):
         METHODS["prior-network"](num_classes=K, precision=0)
-    with pytest.raises(EvidentiaError, match="prior must be positive and finite, got 0"):
+    with pytest.raises(EvidentiaError, match="prior must be a number, more than 0, got 0"):
         METHODS["r-edl"](num_classes=K, prior=0)
     with pytest.raises(EvidentiaError, match="there is no loss named 'hinge'; choose one of: cross-entropy"):
         METHODS["edl"](num_classes=K, risk="hinge")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
 
-from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.losses import as_probabilities, check_indices, misleading_evidence
@@ -101,13 +99,10 @@ class DirichletMethod(Method):
         kl_ramp: float = 10.0,
     ) -> None:
         super().__init__(num_classes)
-        if not 0 < prior < math.inf:
-            raise EvidentiaError(f"prior must be positive and finite, got {prior}")
-        check_weights(kl_weight=kl_weight, kl_ramp=kl_ramp)
         self.activation = activation
-        self.prior = prior
-        self.kl_weight = kl_weight
-        self.kl_ramp = kl_ramp
+        self.prior = real_number(prior, "prior", 0, open_low=True)
+        self.kl_weight = real_number(kl_weight, "kl_weight", 0)
+        self.kl_ramp = real_number(kl_ramp, "kl_ramp", 0)
         self._activate = ACTIVATIONS[activation]
 
     @abstractmethod
@@ -141,10 +136,3 @@ class DirichletMethod(Method):
             "kl_weight": self.kl_weight,
         }
         return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def check_weights(**weights: float) -> None:
-    """Raise a clear error unless every weight is finite and at least 0."""
-    for name, weight in weights.items():
-        if not 0 <= weight < math.inf:
-            raise EvidentiaError(f"{name} must be finite and at least 0, got {weight}")

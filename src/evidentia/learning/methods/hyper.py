@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.learning.activations import ACTIVATIONS
 from evidentia.learning.annealing import annealed_weight
 from evidentia.learning.losses import check_indices, misleading_evidence
-from evidentia.learning.methods.base import METHODS, Method, check_weights
+from evidentia.learning.methods.base import METHODS, Method
 from evidentia.opinions import GroupedDirichlet, HyperOpinion, Opinion
 from evidentia.opinions.hyper import class_sets
 from evidentia.opinions.special import as_double
@@ -52,9 +53,8 @@ class HyperEDL(Method):
         members = [k for group in self.sets for k in group]
         if len(set(members)) < len(members):
             raise EvidentiaError(f"sets must not overlap, got {list(self.sets)}")
-        check_weights(kl_weight=kl_weight, kl_ramp=kl_ramp)
-        self.kl_weight = kl_weight
-        self.kl_ramp = kl_ramp
+        self.kl_weight = real_number(kl_weight, "kl_weight", 0)
+        self.kl_ramp = real_number(kl_ramp, "kl_ramp", 0)
         self._activate = ACTIVATIONS[activation]
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from evidentia.learning.methods.base import METHODS, DirichletMethod, check_weights
+from evidentia._support.scalars import real_number
+from evidentia.learning.methods.base import METHODS, DirichletMethod
 from evidentia.opinions.special import as_double, dirichlet_fisher_log_det, trigamma
 
 
@@ -35,8 +36,7 @@ class IEDL(DirichletMethod):
         kl_ramp: float = 10.0,
     ) -> None:
         super().__init__(num_classes, activation, prior, kl_weight, kl_ramp)
-        check_weights(fisher_weight=fisher_weight)
-        self.fisher_weight = fisher_weight
+        self.fisher_weight = real_number(fisher_weight, "fisher_weight", 0)
 
     def risk(self, alpha: Tensor, y: Tensor) -> Tensor:
         """The Fisher-weighted squared-error risk minus the log determinant."""

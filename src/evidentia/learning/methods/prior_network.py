@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 from evidentia.learning.losses import as_probabilities, prior_network_forward, prior_network_reverse
 from evidentia.learning.methods.base import METHODS, OUTLIER, DirichletMethod
 
@@ -35,10 +34,8 @@ class PriorNetwork(DirichletMethod):
         directions = {"reverse": prior_network_reverse, "forward": prior_network_forward}
         if direction not in directions:
             raise EvidentiaError(f"direction must be 'reverse' or 'forward', got {direction!r}")
-        if not 0 < precision < math.inf:
-            raise EvidentiaError(f"precision must be positive and finite, got {precision}")
         self.direction = direction
-        self.precision = precision
+        self.precision = real_number(precision, "precision", 0, open_low=True)
         self._divergence = directions[direction]
 
     def risk(self, alpha: Tensor, y: Tensor) -> Tensor:
