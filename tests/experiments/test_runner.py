@@ -363,7 +363,7 @@ def test_what_a_job_gives_must_be_finite_numbers() -> None:
 def test_engines_say_what_they_cannot_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, problem in (
         (("slurm",), "there is no engine named 'slurm'"),
-        (("pool", 0), "at least one worker"),
+        (("pool", 0), "workers must be a whole number of at least 1, got 0"),
         (("pool", 2, "auto"), "an address goes with the engine ray"),
     ):
         with pytest.raises(EvidentiaError, match=problem):

@@ -265,7 +265,7 @@ def test_what_is_no_study_at_all_is_told(tmp_path: Path) -> None:
         load_study(tmp_path / "latin.toml")
     with pytest.raises(EvidentiaError, match="no preset named 'slow'"):
         STUDIES["graph-ood"].preset("slow")
-    with pytest.raises(EvidentiaError, match="at least one seed"):
+    with pytest.raises(EvidentiaError, match="seeds must be a whole number of at least 1, got 0"):
         plan_study(STUDIES["graph-ood"], seeds=0)
 
 

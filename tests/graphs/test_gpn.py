@@ -208,7 +208,7 @@ def test_class_shares_survive_saving() -> None:
 
 
 def test_errors_are_sentences() -> None:
-    with pytest.raises(EvidentiaError, match="layers must be at least 1, got 0"):
+    with pytest.raises(EvidentiaError, match="layers must be a whole number of at least 1, got 0"):
         RadialFlows(2, 3, layers=0)
     with pytest.raises(EvidentiaError, match=r"over 3 dimensions, got points of shape \(5, 2\)"):
         RadialFlows(2, 3)(torch.zeros(5, 2))

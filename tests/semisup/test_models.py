@@ -114,7 +114,7 @@ def test_mlp_takes_any_shape():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: MLP(2, 1), "num_classes must be at least 2"),
+        (lambda: MLP(2, 1), "num_classes must be a whole number of at least 2"),
         (lambda: MLP(2, 2, norm="layer"), "norm must be 'none' or 'batch'"),
         (lambda: MLP(2, 2, norm="weighted"), "convert a network"),
         (lambda: MLP(2, 2, hidden=()), "at least one hidden layer"),

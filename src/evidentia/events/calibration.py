@@ -19,6 +19,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.quantiles import quantiles
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.evaluation import EarlyCurve, EarlyScores, EventTruth, early_curve, early_scores
 from evidentia.evaluation.early import check_grid
 from evidentia.events.fusion import FusionHead, WindowedHead
@@ -105,8 +106,7 @@ def calibrate(
         (1.0, True)
     """
     target = given_target(false_alarms_per_minute, delay, macro_f1)
-    if thresholds < 2:
-        raise EvidentiaError(f"thresholds must be at least 2, got {thresholds}")
+    whole_number(thresholds, "thresholds", 2)
     if not truth.minutes:
         raise EvidentiaError(
             f"there is nothing to calibrate on: none of {len(truth.lengths)} clips is as long as a segment of "
@@ -167,8 +167,7 @@ def quiet_thresholds(
         >>> round(head.threshold, 2)
         0.96
     """
-    if not 0 < level < 1:
-        raise EvidentiaError(f"level must lie between 0 and 1, got {level}")
+    level = real_number(level, "level", 0, 1, open_low=True, open_high=True)
     score = head.fuse(alpha, beta).score.detach().cpu()
     truth = truth.any_class() if score.shape[-1] == 1 else truth
     check_grid(score, truth, "the head's scores")

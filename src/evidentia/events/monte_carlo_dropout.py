@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.evidence import Activation, Loss
 from evidentia.events.networks.network import EventNetwork
 from evidentia.events.training.fitting import segment_beta
@@ -58,8 +58,7 @@ def dropout_samples(
         >>> head.calls(head.fuse_samples(samples)).shape
         torch.Size([1, 10, 3])
     """
-    if samples < 1:
-        raise EvidentiaError(f"samples must be at least 1, got {samples}")
+    whole_number(samples, "samples", 1)
     with dropping(network), seeded(seed, -4):
         found = [segment_beta(network, frames, lengths, loss, activation) for _ in range(samples)]
     return torch.stack([alpha / (alpha + beta) for alpha, beta, _ in found])

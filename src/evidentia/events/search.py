@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 
 _STEPS = 60
 # The range of a multiplier: at its end the limit decides alone.
@@ -126,8 +126,7 @@ def choose(candidates: Candidates, target: Mapping[str, float]) -> tuple[Tensor,
         ((tensor([0]), True), (tensor([1]), True))
     """
     for name, value in target.items():
-        if not 0 <= value < float("inf"):
-            raise EvidentiaError(f"the target {name} must be at least 0 and finite, got {value}")
+        real_number(value, f"the target {name}", 0)
     limits = {name: _limit(candidates, name, value) for name, value in target.items()}
     # Within the search for one limit there may be one for a second: that which silence always keeps to.
     order = [limits[name] for name in ("macro_f1", "delay", "false_alarms_per_minute") if name in limits]

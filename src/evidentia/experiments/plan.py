@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.experiments.code_version import code_version
 from evidentia.experiments.job import Job, Task
 from evidentia.experiments.study import Cell, PresetName, Study
@@ -94,9 +95,7 @@ def plan_study(
         >>> [dict(cell.labels) for cell in plan.cells], len(plan.jobs)
         ([{'ood': 'faraway', 'P': '1'}, {'ood': 'faraway', 'P': '5'}, {'ood': 'faraway', 'P': '10'}], 6)
     """
-    number = study.preset(preset).seeds if seeds is None else seeds
-    if number < 1:
-        raise EvidentiaError(f"there must be at least one seed, got {number}")
+    number = whole_number(study.preset(preset).seeds if seeds is None else seeds, "seeds", 1)
     study.check_options(preset)
     only = only or {}
     cells = study.cells(preset)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.graphs.graph_tensors import GraphTensors
 from evidentia.graphs.models import BACKBONES, Backbone, Projection
 from evidentia.graphs.propagation import personalised_pagerank
@@ -48,9 +49,8 @@ class RadialFlows(nn.Module):
 
     def __init__(self, classes: int, dim: int, layers: int = 10) -> None:
         super().__init__()
-        for name, value in (("classes", classes), ("dim", dim), ("layers", layers)):
-            if value < 1:
-                raise EvidentiaError(f"{name} must be at least 1, got {value}")
+        for name, value in {"classes": classes, "dim": dim, "layers": layers}.items():
+            whole_number(value, name, 1)
         width = 1 / math.sqrt(dim)
         # Small and random: every layer is near the identity, and no two are alike.
         self.centres = nn.Parameter(torch.empty(layers, classes, dim).uniform_(-width, width))

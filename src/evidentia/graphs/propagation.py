@@ -10,8 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evidentia._support.errors import EvidentiaError
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.graphs.sparse_matrix import SparseMatrix
 
 
@@ -75,8 +74,7 @@ def propagate_energy(logits: Tensor, walk: SparseMatrix, keep: float = 0.5, step
 
 def personalised_pagerank(values: Tensor, walk: SparseMatrix, teleport: float = 0.1, steps: int = 10) -> Tensor:
     r"""$s \leftarrow (1 - \tau) W s + \tau s_0$ from $s = s_0$, `steps` times, for values of shape `(N, width)`."""
-    if not 0 < teleport <= 1:
-        raise EvidentiaError(f"teleport must lie in (0, 1], got {teleport}")
+    teleport = real_number(teleport, "teleport", 0, 1, open_low=True)
     steps = whole_number(steps, "steps", 0)
     spread = values
     for _ in range(steps):

@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 
 from evidentia._support.errors import EvidentiaError
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.graphs.raw import Array, RawGraph, undirected
 from evidentia.graphs.splits import draw_nodes
 
@@ -176,10 +176,7 @@ def _check(
             f"{nodes} nodes are too few for {classes} classes with {per_class} training nodes each and others to test "
             f"on; give at least {classes * (per_class + 2)}"
         )
-    shares = {"homophily": homophily, "on_topic": on_topic, "isolated": isolated}
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise EvidentiaError(f"{name} must lie in [0, 1], got {share}")
-    for name, mean in (("degree", degree), ("words", words)):
-        if not 0 < mean < float("inf"):
-            raise EvidentiaError(f"{name} must be positive, got {mean}")
+    for name, share in {"homophily": homophily, "on_topic": on_topic, "isolated": isolated}.items():
+        real_number(share, name, 0, 1)
+    for name, mean in {"degree": degree, "words": words}.items():
+        real_number(mean, name, 0, open_low=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from evidentia._support.checks import as_array, check_unit_interval, shape_or_kind
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.reports.semisup_style import NOTE_SIZE, dot, legend_below, ood_colour, shortened
 from evidentia.reports.style import (
     colour,
@@ -119,8 +120,7 @@ def decision_boundaries(
         )
     if not predicts:
         raise EvidentiaError("at least one classifier is needed to draw a boundary, got none")
-    if not isinstance(resolution, int) or resolution < 2:
-        raise EvidentiaError(f"resolution must be a whole number of at least 2, got {resolution!r}")
+    whole_number(resolution, "resolution", 2)
     frame = _frame(data, whole_pool, resolution)
     columns = 2 if len(predicts) == 4 else min(len(predicts), _COLUMNS)
     rows = ceil(len(predicts) / columns)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.clips import Event
 
 # How long two events of one class are kept apart, in seconds.
@@ -47,9 +48,8 @@ def check_mixing(
     snr: tuple[float, float],
 ) -> None:
     """Require settings that clips can be made of."""
-    for name, value in (("count", count), ("seed", seed)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise EvidentiaError(f"{name} must be a whole number of at least 0, got {value!r}")
+    whole_number(count, "count", 0)
+    whole_number(seed, "seed", 0)
     if isinstance(rate, bool) or not isinstance(rate, int) or not 1000 <= rate <= 1_000_000:
         raise EvidentiaError(f"rate must be a whole number of samples a second from 1,000 to a million, got {rate!r}")
     if not 0.1 <= duration <= 3600:

@@ -19,6 +19,7 @@ from typing_extensions import Self
 from evidentia._support.checks import check_finite, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number
 from evidentia._support.settings import Settings
 from evidentia.events.fusion.state import FusionState, Windows, last_window
 from evidentia.opinions import BinomialOpinion
@@ -243,8 +244,7 @@ def beta_from_probability(probability: Tensor, strength: float = 1e6) -> tuple[T
         >>> alpha, beta
         (tensor([ 250., 1000.]), tensor([750.,   1.]))
     """
-    if not 2 <= strength < float("inf"):
-        raise EvidentiaError(f"strength must be at least 2 and finite, got {strength}")
+    strength = real_number(strength, "strength", 2)
     if validation_enabled():
         check_finite(probability, "probability")
         if probability.numel() and bool(((probability < 0) | (probability > 1)).any()):

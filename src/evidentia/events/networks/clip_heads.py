@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.networks.conformer import FeedForward
 from evidentia.events.networks.layers import CausalAttention, CausalConv1d, Flow, Recent
 from evidentia.events.networks.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
@@ -47,8 +47,7 @@ class ClipHead(EventNetwork):
     ) -> None:
         check_size(size)
         super().__init__(features, num_classes, segment, normalisation)
-        if memory < 1:
-            raise EvidentiaError(f"memory must be at least 1 segment, got {memory}")
+        whole_number(memory, "memory", 1)
         self.dropout = nn.Dropout(dropout)
         self._build(self._widths[size], memory, dropout)
 

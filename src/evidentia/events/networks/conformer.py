@@ -12,7 +12,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.networks.crnn import Stem
 from evidentia.events.networks.layers import CausalAttention, CausalConv1d, Flow
 from evidentia.events.networks.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
@@ -68,8 +68,8 @@ class Conformer(EventNetwork):
     ) -> None:
         check_size(size)
         super().__init__(features, num_classes, segment, normalisation)
-        if context < 1 or kernel < 2:
-            raise EvidentiaError(f"context must be at least 1 and kernel at least 2, got {context} and {kernel}")
+        whole_number(context, "context", 1)
+        whole_number(kernel, "kernel", 2)
         plan = _PLANS[size]
         self.stem = Stem(features, segment, plan.maps, _STRIDE, _POOLS, gated=False, dropout=dropout)
         self.project = nn.Linear(self.stem.width, plan.width)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.networks.layers import Flow, Recent
 from evidentia.events.networks.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
 
@@ -69,8 +69,7 @@ class DualDNN(EventNetwork):
     ) -> None:
         check_size(size)
         super().__init__(features, num_classes, segment, normalisation)
-        if context < 1:
-            raise EvidentiaError(f"context must be at least 1 segment, got {context}")
+        whole_number(context, "context", 1)
         width = _WIDTHS[size]
         self.mean_frames = size == "small"
         inputs = features if self.mean_frames else segment * features

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from evidentia._support.checks import check_finite, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.events.networks.layers import CausalLayer, Flow, RunningNorm
 from evidentia.events.state import NetworkState
 
@@ -51,14 +52,13 @@ class EventNetwork(nn.Module, ABC):
 
     def __init__(self, features: int, num_classes: int, segment: int, normalisation: Normalisation = "fixed") -> None:
         super().__init__()
-        for name, value in (("features", features), ("num_classes", num_classes), ("segment", segment)):
-            if not isinstance(value, int) or value < 1:
-                raise EvidentiaError(f"{name} must be a whole number of at least 1, got {value!r}")
+        self.features = whole_number(features, "features", 1)
+        self.num_classes = whole_number(num_classes, "num_classes", 1)
+        self.segment = whole_number(segment, "segment", 1)
         if normalisation not in ("fixed", "running"):
             raise EvidentiaError(f"normalisation must be 'fixed' or 'running', got {normalisation!r}")
         if normalisation == "running" and not self.streaming:
             raise EvidentiaError("running normalisation is for streaming networks; this one is offline: take 'fixed'")
-        self.features, self.num_classes, self.segment = features, num_classes, segment
         # Inputs do not change as the network learns: the mean over all batches, not over the latest.
         self.standardise = nn.BatchNorm1d(features, momentum=None)
         self.unit: Tensor | None

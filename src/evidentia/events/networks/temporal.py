@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.events.networks.layers import CausalConv1d, Flow
 from evidentia.events.networks.network import NETWORKS, EventNetwork, Normalisation, Size, check_size
 
@@ -47,8 +47,7 @@ class TemporalNetwork(EventNetwork):
     ) -> None:
         check_size(size)
         super().__init__(features, num_classes, segment, normalisation)
-        if blocks < 1:
-            raise EvidentiaError(f"blocks must be at least 1, got {blocks}")
+        whole_number(blocks, "blocks", 1)
         width = _WIDTHS[size]
         self.project = nn.Linear(features, width)
         self.blocks = nn.ModuleList(_Block(width, 2**block, dropout) for block in range(blocks))

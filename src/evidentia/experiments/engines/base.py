@@ -7,6 +7,7 @@ from types import TracebackType
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.experiments.job import Outcome, Task
 
 
@@ -19,9 +20,7 @@ class Engine(ABC):
     """
 
     def __init__(self, workers: int = 1, address: str | None = None) -> None:
-        if workers < 1:
-            raise EvidentiaError(f"there must be at least one worker, got {workers}")
-        self.workers = workers
+        self.workers = whole_number(workers, "workers", 1)
         self.address = address
 
     def __enter__(self) -> Engine:

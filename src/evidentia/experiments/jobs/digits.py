@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.experiments.digits import TASKS, run_seed
 from evidentia.experiments.jobs.registry import CHECKS, JOBS
 
@@ -36,9 +37,7 @@ def check_digits_job(configuration: Mapping[str, Any]) -> None:
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: first_seed must be a whole number of at least 0, got -1
     """
-    first = configuration.get("first_seed", 0)
-    if isinstance(first, bool) or not isinstance(first, int) or first < 0:
-        raise EvidentiaError(f"first_seed must be a whole number of at least 0, got {first!r}")
+    whole_number(configuration.get("first_seed", 0), "first_seed", 0)
     if unknown := set(configuration) - {"first_seed", "data_root"}:
         raise EvidentiaError(f"a digits job has no option {min(unknown)!r}; it has first_seed alone")
 

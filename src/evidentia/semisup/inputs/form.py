@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 from evidentia.learning.data import device_of, dtype_of
 from evidentia.semisup.inputs.arrays import input_of, size_of, stack
 from evidentia.semisup.inputs.columns import check_numbers, column_names, places
@@ -92,11 +92,9 @@ class InputForm:
             batch_size: samples of a part.
             network: what is to be given them.
         """
-        size = batch_size if hasattr(batch_size, "__index__") else 0
-        if size < 1:
-            raise EvidentiaError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
+        batch_size = whole_number(batch_size, "batch_size", 1)
         order = places(column_names(x), self.columns, "the table to predict")
-        for part in _parts(x, index(size)):
+        for part in _parts(x, batch_size):
             given = part if order is None else part[:, order]
             if tuple(given.shape[1:]) != self.sample_shape:
                 raise EvidentiaError(

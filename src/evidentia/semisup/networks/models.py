@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 (its usual name)
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.semisup.networks.pooling import HalvingMaxPool
 
 Norm: TypeAlias = Literal["none", "batch"]
@@ -39,8 +40,7 @@ class Network(nn.Module):
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, body: nn.Module, width: int, norm: Norm) -> None:
         super().__init__()
-        if num_classes < 2:
-            raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
+        whole_number(num_classes, "num_classes", 2)
         self.input_shape = tuple(input_shape)
         self.norm = norm
         self.body = body
@@ -166,8 +166,7 @@ class WideResNet(Network):
         channels = _image_shape(input_shape)[0]
         if depth < 10 or (depth - 4) % 6:
             raise EvidentiaError(f"the depth of a wide ResNet must be 10, 16, 22, 28, ..., 6 n + 4, got {depth}")
-        if width < 1:
-            raise EvidentiaError(f"the width of a wide ResNet must be at least 1, got {width}")
+        whole_number(width, "the width of a wide ResNet", 1)
         layers: list[nn.Module] = [nn.Conv2d(channels, 16, 3, padding=1, bias=norm == "none")]
         inputs = 16
         for group, maps in enumerate((16 * width, 32 * width, 64 * width)):
@@ -245,9 +244,7 @@ def _after(
 
 
 def _rate(dropout: float) -> float:
-    if not 0 <= dropout < 1:
-        raise EvidentiaError(f"a dropout rate must be at least 0 and less than 1, got {dropout}")
-    return dropout
+    return real_number(dropout, "a dropout rate", 0, 1, open_high=True)
 
 
 def _image_shape(input_shape: Sequence[int]) -> tuple[int, int, int]:

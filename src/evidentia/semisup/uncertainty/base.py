@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from evidentia._support.checks import check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import whole_number
 from evidentia.learning.checkpoint import check_no_state
 from evidentia.learning.modes import evaluating
 from evidentia.semisup.augmentation import Augmentation
@@ -148,8 +149,7 @@ class ByFunction(PoolUncertainty):
 
 def _check(labeled: tuple[Tensor, Tensor], unlabeled: Tensor, num_classes: int) -> None:
     inputs, classes = labeled
-    if num_classes < 2:
-        raise EvidentiaError(f"num_classes must be at least 2, got {num_classes}")
+    whole_number(num_classes, "num_classes", 2)
     for name, part in (("labeled", inputs), ("unlabeled", unlabeled)):
         if part.ndim < 2 or not len(part) or not part.is_floating_point():
             raise EvidentiaError(
