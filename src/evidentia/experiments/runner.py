@@ -14,7 +14,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.progress import progress_bar
 from evidentia.experiments.engines import Engine, InProcess
 from evidentia.experiments.job import Job, Outcome
-from evidentia.experiments.jobs.data_checks import DATA_CHECKS
+from evidentia.experiments.jobs.registry import DATA_CHECKS
 from evidentia.experiments.plan import Plan
 from evidentia.experiments.store import StudyStore
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 from scipy import sparse
 from scipy.sparse import csgraph
+from torch import Tensor
 
 from evidentia._support.errors import FileFormatError
 from evidentia.graphs._pyg import data_class
-from evidentia.graphs.features import csr_tensor
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ class RawGraph:
         # CSR with sorted columns is the order that PyG calls coalesced.
         edges = self.adjacency.tocoo()
         attributes: dict[str, Any] = {
-            "x": csr_tensor(self.features),
+            "x": _as_tensor(self.features),
             "edge_index": torch.from_numpy(np.stack([edges.row, edges.col]).astype(np.int64)),
             "y": torch.from_numpy(self.labels.astype(np.int64)),
             **{mask: torch.from_numpy(values) for mask, values in self.masks.items()},
@@ -69,6 +69,17 @@ class RawGraph:
         if self.index is not None:
             attributes["n_id"] = torch.from_numpy(self.index.astype(np.int64))
         return data_class()(**attributes)
+
+
+def _as_tensor(matrix: sparse.csr_matrix[Any]) -> Tensor:
+    """A torch sparse CSR tensor, its invariants checked."""
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(np.array(matrix.data)).to(torch.float32),
+        matrix.shape,
+        check_invariants=True,
+    )
 
 
 def undirected(rows: Array, columns: Array, nodes: int) -> sparse.csr_matrix[Any]:

@@ -155,8 +155,7 @@ class SparseMatrix:
     @cached_property
     def _places(self) -> Tensor:
         """Where each stored value stands in the matrix written out row after row."""
-        row = torch.repeat_interleave(self.crow.diff())
-        return row * self.shape[1] + self.col
+        return self._row_of_value() * self.shape[1] + self.col
 
     @contextmanager
     def _filled(self, values: Tensor) -> Iterator[Tensor]:
@@ -187,7 +186,7 @@ class SparseMatrix:
         order = torch.argsort(self.col, stable=True)
         counts = torch.bincount(self.col, minlength=self.shape[1])
         crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        return crow, torch.repeat_interleave(self.crow.diff())[order], order
+        return crow, self._row_of_value()[order], order
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -213,6 +212,6 @@ class _SparseProduct(torch.autograd.Function):
         return None, None, csr(crow, col, values[order], (columns, rows)) @ gradients[0]
 
 
-def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int], *, check: bool = False) -> Tensor:
-    """A sparse CSR tensor of PyTorch's, its invariants checked if wanted."""
-    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=check)
+def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse CSR tensor of PyTorch's, its invariants unchecked."""
+    return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=False)

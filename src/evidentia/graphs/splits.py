@@ -88,13 +88,14 @@ def ood_split(
     """
     y = check_labels(data)
     generator = _generator(seed)
-    outside = _ood_classes(classes, _num_classes(data, y), generator)
-    inside = [label for label in range(_num_classes(data, y)) if label not in outside]
+    count = _num_classes(data, y)
+    outside = _ood_classes(classes, count, generator)
+    inside = [label for label in range(count) if label not in outside]
     train, val = _train_and_validation(data, y, inside, generator, per_class, validation, public)
     ood = torch.isin(y, torch.tensor(outside, device=y.device))
     spare = ood & check_mask(data, "train_mask", len(y)) if _keeps_own(data, public) else torch.zeros_like(ood)
     # One entry more than there are classes, so that -1 stays -1.
-    number = torch.full((_num_classes(data, y) + 1,), -1, dtype=torch.long, device=y.device)
+    number = torch.full((count + 1,), -1, dtype=torch.long, device=y.device)
     number[inside] = torch.arange(len(inside), device=y.device)
     new = _with(
         data,

@@ -32,9 +32,9 @@ class TaskShape(ABC):
         self.variables = 1
         self.classes_per_variable = 2
 
-    @abstractmethod
     def shape(self, outputs: Tensor) -> Tensor:
-        """Give each variable a row of its own."""
+        """Give each variable a row of its own, if there are several."""
+        return outputs
 
     @abstractmethod
     def target(self, target: Tensor, count: int) -> Tensor:
@@ -65,10 +65,6 @@ class Multiclass(TaskShape):
         super().__init__(num_classes)
         self.classes_per_variable = self.num_classes
 
-    def shape(self, outputs: Tensor) -> Tensor:
-        """Outputs are shaped right already."""
-        return outputs
-
     def target(self, target: Tensor, count: int) -> Tensor:
         """Class indices or class probabilities, as they are."""
         return target
@@ -94,10 +90,6 @@ class Binary(TaskShape):
         super().__init__(num_classes)
         if self.num_classes != 2:
             raise EvidentiaError(f"a binary task has num_classes=2, got {num_classes}; use task='multilabel' for more")
-
-    def shape(self, outputs: Tensor) -> Tensor:
-        """Outputs are shaped right already."""
-        return outputs
 
     def target(self, target: Tensor, count: int) -> Tensor:
         """0 and 1 as class indices; a trailing dimension of size 1 may be there."""

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError, FileFormatError
 from evidentia.events.clips import Clip, Event, as_number
-from evidentia.events.data.tables import read_table
+from evidentia.events.data.tables import read_table, read_text
 
 _STEP = 1.0
 # A larger share of what is labelled than this does not lie outside of the features by chance.
@@ -87,11 +87,7 @@ def read_ava_actions(path: str | os.PathLike[str]) -> dict[int, str]:
         ...     read_ava_actions(path)
         {12: 'stand'}
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not a text file in UTF-8 ({error})") from error
-    names = {int(number): name for name, number in _ENTRY.findall(text)}
+    names = {int(number): name for name, number in _ENTRY.findall(read_text(path))}
     if not names:
         raise FileFormatError(f"{path} has no entries with a name and an id, as AVA's list of actions has")
     return names

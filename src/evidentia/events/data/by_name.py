@@ -9,7 +9,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.events.clips import Clip
 from evidentia.events.data.ava_folder import AVA_SEGMENTS, ava_clips, check_ava, features_version
 from evidentia.events.data.sounds import ESC50_ALL, ESC50_SUBSETS, load_esc50
-from evidentia.events.data.soundscapes import ESC50_SPLITS, esc50_soundscapes
+from evidentia.events.data.soundscapes import ESC50_SPLITS, esc50_soundscapes, part_seed
 from evidentia.events.data.synthetic import synthetic_clips
 
 DATASETS = (
@@ -59,7 +59,7 @@ def load_clips(
         raise EvidentiaError(f"there is no part named {part!r}; choose one of: {', '.join(PARTS)}")
     if name == "synthetic":
         number = _SYNTHETIC[part] if count is None else count
-        return synthetic_clips(number, len(PARTS) * seed + PARTS.index(part))
+        return synthetic_clips(number, part_seed(seed, part, PARTS))
     family, _, which = name.partition("-")
     if family == "ava":
         return ava_clips(data_root, AVA_SEGMENTS[which], part, count, seed)

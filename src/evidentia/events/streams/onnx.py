@@ -232,12 +232,12 @@ def onnx_bytes(step: NetworkStep) -> bytes:
     return bytes(exported.model_proto.SerializeToString())
 
 
-def session(model: bytes | str | Path, threads: int = 1) -> Any:
+def session(model: bytes | str | Path) -> Any:
     """A session of ONNX Runtime; one thread serves many streams best, with a process a core."""
     with from_extra("onnxruntime", "onnx", "The engine 'onnx'"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     source = model if isinstance(model, bytes) else str(model)
     try:

@@ -28,7 +28,6 @@ from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import common_delays, onset_auc
 from evidentia.events import EventDetector, make_head
 from evidentia.events.data.by_name import DATASETS, check_data
-from evidentia.experiments.jobs.data_checks import DATA_CHECKS
 from evidentia.experiments.jobs.events_methods import (
     METHODS,
     PRETRAINED_ON,
@@ -40,7 +39,7 @@ from evidentia.experiments.jobs.events_methods import (
 )
 from evidentia.experiments.jobs.events_networks import Outputs, Training, trained_outputs
 from evidentia.experiments.jobs.events_points import Point, chosen_point, own_limit, own_point
-from evidentia.experiments.jobs.registry import CHECKS, JOBS
+from evidentia.experiments.jobs.registry import CHECKS, DATA_CHECKS, JOBS
 
 DELAY = 0.4
 _OF_THE_JOB = ("data", "method", "head", "calibrated", "delay_limit", "clips", "held_out", "data_root")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from evidentia._support.registry import Registry
@@ -17,3 +17,9 @@ JOBS: Registry[JobFunction] = Registry("job")
 
 CHECKS: Registry[Callable[[Mapping[str, Any]], None]] = Registry("check of a job")
 """By the same names: raises an `EvidentiaError` if a configuration cannot be run, without running it."""
+
+DATA_CHECKS: Registry[Callable[[Iterable[Mapping[str, Any]], str | None], None]] = Registry("check of a job's data")
+"""By the same names: raises an `EvidentiaError` if a folder of data sets lacks what configurations need.
+
+A study checks once, before any job is begun, what else every job would fail at.
+"""

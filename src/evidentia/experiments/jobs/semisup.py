@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evidentia._support.errors import EvidentiaError
-from evidentia.experiments.jobs.data_checks import DATA_CHECKS
-from evidentia.experiments.jobs.registry import CHECKS, JOBS
+from evidentia.experiments.jobs.registry import CHECKS, DATA_CHECKS, JOBS
 from evidentia.semisup import load_pool
 from evidentia.semisup.tasks import check_task, run_task
 

@@ -40,10 +40,7 @@ def semisup_time_job(configuration: Mapping[str, Any], seed: int) -> dict[str, A
     return {"ratio": 2 * seconds / (before + after), "seconds": seconds}
 
 
-@CHECKS.register("semisup-time")
-def check_semisup_time_job(configuration: Mapping[str, Any]) -> None:
-    """Build the classifier and train nothing."""
-    check_semisup_job(configuration)
+CHECKS.register("semisup-time")(check_semisup_job)
 
 
 def _seconds(data: SemiSupervisedData, settings: Mapping[str, Any], seed: int) -> float:
