@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +30,24 @@ def _seeded() -> None:
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[..., BaseHTTPRequestHandler]], str]]:
+    """A function that answers requests on this machine until the test ends, and gives the address."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(BaseHTTPRequestHandler, "log_message", lambda *_: None)
+    with ExitStack() as at_the_end:
+
+        def begin(handler: Callable[..., BaseHTTPRequestHandler]) -> str:
+            httpd = at_the_end.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+            thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
+            thread.start()
+            at_the_end.callback(thread.join)
+            at_the_end.callback(httpd.shutdown)
+            return f"http://127.0.0.1:{httpd.server_address[1]}"
+
+        yield begin
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -133,20 +134,17 @@ def test_an_empty_a_foreign_and_a_text_file_are_told(path: Path) -> None:
         StudyStore(path)
 
 
-def test_another_version_is_told(path: Path) -> None:
-    connection = sqlite3.connect(filled(path))
-    connection.execute("PRAGMA user_version = 7")
-    connection.close()
-    with pytest.raises(FileFormatError, match="schema version 7, and this release reads version 2"):
-        StudyStore(path)
-
-
-def test_a_result_that_was_changed_by_hand_is_told(path: Path) -> None:
-    connection = sqlite3.connect(filled(path))
-    connection.execute("UPDATE jobs SET metrics = '{\"score\": 0.99}' WHERE key = ?", (JOB.key,))
-    connection.commit()
-    connection.close()
-    with pytest.raises(FileFormatError, match="does not match its checksum"):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("PRAGMA user_version = 7", "schema version 7, and this release reads version 2"),
+        (f"UPDATE jobs SET metrics = '{{\"score\": 0.99}}' WHERE key = '{JOB.key}'", "does not match its checksum"),
+    ],
+)
+def test_another_version_and_a_result_changed_by_hand_are_told(path: Path, change: str, problem: str) -> None:
+    with closing(sqlite3.connect(filled(path))) as connection, connection:
+        connection.execute(change)
+    with pytest.raises(FileFormatError, match=problem):
         StudyStore(path)
 
 

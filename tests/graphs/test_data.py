@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from types import ModuleType
 
@@ -142,7 +141,7 @@ def test_the_extra_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.fixture
-def home(files: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(files: ModuleType, serve: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder served on this machine as the home of all graphs; it holds a small Cora and a small Photo."""
     served = tmp_path / "home"
     files.write_planetoid(served)
@@ -152,20 +151,10 @@ def home(files: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(CATALOG, "cora", replace(CATALOG["cora"], digests=digests))
     monkeypatch.setitem(CATALOG, "photo", replace(CATALOG["photo"], digests={NPZ["photo"]: photo}))
     monkeypatch.setenv("EVIDENTIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(served))) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
-        thread.start()
-        for name in catalog.HOMES:
-            monkeypatch.setitem(catalog.HOMES, name, f"http://127.0.0.1:{httpd.server_address[1]}")
-        yield served
-        httpd.shutdown()
-        thread.join()
+    address = serve(partial(SimpleHTTPRequestHandler, directory=str(served)))
+    for name in catalog.HOMES:
+        monkeypatch.setitem(catalog.HOMES, name, address)
+    return served
 
 
 def test_a_download_is_kept_and_used_again(home: Path, tmp_path: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -317,26 +316,16 @@ def test_damaged_files_are_told(image_files: ModuleType, tmp_path: Path, cut: in
 
 
 @pytest.fixture
-def home(image_files: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(image_files: ModuleType, serve: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder served on this machine as the home of all images; it holds a small MNIST."""
     served = tmp_path / "home"
     image_files.write_idx(served)
     digests = {path.name[:-3]: hashlib.sha256(path.read_bytes()).hexdigest() for path in served.iterdir()}
     monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], digests=digests))
     monkeypatch.setenv("EVIDENTIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(served))) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
-        thread.start()
-        monkeypatch.setitem(catalog.HOMES, "mnist", f"http://127.0.0.1:{httpd.server_address[1]}")
-        yield served
-        httpd.shutdown()
-        thread.join()
+    address = serve(partial(SimpleHTTPRequestHandler, directory=str(served)))
+    monkeypatch.setitem(catalog.HOMES, "mnist", address)
+    return served
 
 
 def test_a_download_is_checked_kept_and_used_again(home: Path, tmp_path: Path) -> None:
