@@ -18,6 +18,7 @@ from evidentia._support.checks import (
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions._opinion import Opinion, evidence_of
 from evidentia.opinions.multinomial import MultinomialOpinion
+from evidentia.opinions.priors import prior_weight_of
 
 
 class BinomialOpinion(Opinion):
@@ -65,14 +66,13 @@ class BinomialOpinion(Opinion):
         for name, value in (("disbelief", disbelief), ("vacuity", vacuity), ("base_rate", base_rate)):
             given[name] = as_float_tensor(value, name, like=belief)
         fields = dict(zip(given, _broadcast(given), strict=True))
-        if not 0 < prior_weight < float("inf"):
-            raise EvidentiaError(f"prior_weight must be positive and finite, got {prior_weight}")
+        prior_weight = prior_weight_of(prior_weight, 2)
         if validation_enabled(validate):
             for name, field in fields.items():
                 check_unit_interval(field, name)
             total = fields["belief"] + fields["disbelief"] + fields["vacuity"]
             check_adds_to_one(total, 3, "belief, disbelief and vacuity")
-        self._set(**fields, prior_weight=float(prior_weight))
+        self._set(**fields, prior_weight=prior_weight)
 
     @classmethod
     def from_evidence(

@@ -21,7 +21,8 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of, shown
 from evidentia.opinions.grouped_dirichlet import GroupedDirichlet
-from evidentia.opinions.multinomial import MultinomialOpinion, _base_rate, _check_base_rate, _prior_weight
+from evidentia.opinions.multinomial import MultinomialOpinion
+from evidentia.opinions.priors import base_rate_of, check_base_rate, prior_weight_of
 from evidentia.opinions.special import quotient
 
 ClassSet = tuple[int, ...]
@@ -74,18 +75,18 @@ class HyperOpinion(Opinion):
         sets = class_sets(sets, num_classes)
         _check_set_dim(belief, sets, "belief")
         belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity", like=belief))
-        base_rate = _base_rate(base_rate, belief[..., :1].expand(*belief.shape[:-1], num_classes))
+        base_rate = base_rate_of(base_rate, belief[..., :1].expand(*belief.shape[:-1], num_classes))
         if validation_enabled(validate):
             check_unit_interval(belief, "belief")
             check_unit_interval(vacuity, "vacuity")
             check_adds_to_one(belief.sum(-1) + vacuity, len(sets) + 1, "belief masses and vacuity")
-            _check_base_rate(base_rate)
+            check_base_rate(base_rate)
         self._set(
             belief=belief,
             vacuity=vacuity,
             base_rate=base_rate,
             sets=sets,
-            prior_weight=_prior_weight(prior_weight, num_classes),
+            prior_weight=prior_weight_of(prior_weight, num_classes),
         )
 
     @classmethod
@@ -106,7 +107,7 @@ class HyperOpinion(Opinion):
         if validation_enabled(validate):
             check_nonnegative(evidence, "evidence")
             check_nonnegative(evidence.sum(-1), "the sum of the evidence")
-        weight = _prior_weight(prior_weight, num_classes)
+        weight = prior_weight_of(prior_weight, num_classes)
         strength = evidence.sum(-1) + weight
         return cls(
             evidence / strength.unsqueeze(-1),

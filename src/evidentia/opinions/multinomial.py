@@ -19,6 +19,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions._opinion import Opinion, broadcast_masses, evidence_of
+from evidentia.opinions.priors import base_rate_of, check_base_rate, prior_weight_of
 
 
 class MultinomialOpinion(Opinion):
@@ -64,17 +65,17 @@ class MultinomialOpinion(Opinion):
         check_class_dim(belief, "belief")
         belief, vacuity = broadcast_masses(belief, as_float_tensor(vacuity, "vacuity", like=belief))
         classes = belief.shape[-1]
-        base_rate = _base_rate(base_rate, belief)
+        base_rate = base_rate_of(base_rate, belief)
         if validation_enabled(validate):
             check_unit_interval(belief, "belief")
             check_unit_interval(vacuity, "vacuity")
             check_adds_to_one(belief.sum(-1) + vacuity, classes + 1, "belief masses and vacuity")
-            _check_base_rate(base_rate)
+            check_base_rate(base_rate)
         self._set(
             belief=belief,
             vacuity=vacuity,
             base_rate=base_rate,
-            prior_weight=_prior_weight(prior_weight, classes),
+            prior_weight=prior_weight_of(prior_weight, classes),
         )
 
     @classmethod
@@ -89,12 +90,12 @@ class MultinomialOpinion(Opinion):
         """The opinion that evidence of shape `(..., K)`, at least 0, gives rise to."""
         evidence = as_float_tensor(evidence, "evidence")
         check_class_dim(evidence, "evidence")
-        weight = _prior_weight(prior_weight, evidence.shape[-1])
-        base_rate = _base_rate(base_rate, evidence)
+        weight = prior_weight_of(prior_weight, evidence.shape[-1])
+        base_rate = base_rate_of(base_rate, evidence)
         if validation_enabled(validate):
             check_nonnegative(evidence, "evidence")
             check_nonnegative(evidence.sum(-1), "the sum of the evidence")
-            _check_base_rate(base_rate)
+            check_base_rate(base_rate)
         strength = evidence.sum(-1) + weight
         return cls(evidence / strength.unsqueeze(-1), weight / strength, base_rate, weight, validate=False)
 
@@ -110,8 +111,8 @@ class MultinomialOpinion(Opinion):
         """The opinion equivalent to `Dir(alpha)`; every alpha must be at least its share `a W` of the prior."""
         alpha = as_float_tensor(alpha, "alpha")
         check_class_dim(alpha, "alpha")
-        weight = _prior_weight(prior_weight, alpha.shape[-1])
-        rate = _base_rate(base_rate, alpha)
+        weight = prior_weight_of(prior_weight, alpha.shape[-1])
+        rate = base_rate_of(base_rate, alpha)
         evidence = alpha - rate * weight
         if validation_enabled(validate):
             check_nonnegative(alpha, "alpha")
@@ -166,29 +167,3 @@ class MultinomialOpinion(Opinion):
 
     def __repr__(self) -> str:
         return self._describe(belief=self.belief, vacuity=self.vacuity)
-
-
-def _prior_weight(prior_weight: float | None, classes: int) -> float:
-    if prior_weight is None:
-        return float(classes)
-    if not 0 < prior_weight < float("inf"):
-        raise EvidentiaError(f"prior_weight must be positive and finite, got {prior_weight}")
-    return float(prior_weight)
-
-
-def _base_rate(base_rate: TensorLike | None, like: Tensor) -> Tensor:
-    """The base rate expanded to the shape of `like`; uniform where none is given."""
-    if base_rate is None:
-        return like.new_tensor(1 / like.shape[-1]).expand(like.shape)
-    rate = as_float_tensor(base_rate, "base_rate", like=like)
-    try:
-        return rate.expand(like.shape)
-    except RuntimeError as error:
-        raise EvidentiaError(
-            f"base_rate must broadcast to shape {tuple(like.shape)}, got shape {tuple(rate.shape)}"
-        ) from error
-
-
-def _check_base_rate(base_rate: Tensor) -> None:
-    check_unit_interval(base_rate, "base_rate")
-    check_adds_to_one(base_rate.sum(-1), base_rate.shape[-1], "base rates")
