@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import real_number
 
 Form: TypeAlias = Literal["corrected", "thesis"]
-FORMS: tuple[Form, ...] = ("corrected", "thesis")
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def uncertainty_term(weights: Tensor, uncertainty: Tensor, form: Form = "corrected") -> Tensor:

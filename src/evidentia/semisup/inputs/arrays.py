@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from evidentia._support.checks import validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.semisup.inputs.columns import column_names, common_columns, places
-from evidentia.semisup.inputs.conversion import as_numbers, float_copy, kind_of, to_tensor
+from evidentia.semisup.inputs.conversion import as_numbers, float_copy, kind_and_size, to_tensor
 from evidentia.semisup.inputs.labels import Column, label_column, numbered
 from evidentia.semisup.inputs.precision import WIDE, Precision
 from evidentia.semisup.pool import SemiSupervisedData
@@ -144,7 +144,7 @@ def _pair(given: Any, what: str) -> tuple[Raw, Column]:
         raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise EvidentiaError(
-            f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {kind_of(given)}"
+            f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {kind_and_size(given)}"
         )
     return as_numbers(given[0], f"the {what} inputs"), label_column(given[1], what)
 

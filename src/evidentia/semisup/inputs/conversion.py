@@ -36,14 +36,15 @@ def as_numbers(values: Any, what: str) -> Tensor | npt.NDArray[Any]:
         raise EvidentiaError(f"{what} cannot be a DataLoader, because batches are made inside; pass loader.dataset")
     if hasattr(values, "toarray") or (isinstance(values, Tensor) and values.layout != torch.strided):
         dense = "x.to_dense()" if isinstance(values, Tensor) else "x.toarray()"
-        raise EvidentiaError(f"{what} must be dense, got a sparse {kind_of(values)}; give {dense}")
+        raise EvidentiaError(f"{what} must be dense, got a sparse {kind_and_size(values)}; give {dense}")
     if isinstance(values, Tensor):
         return values.detach()
     if isinstance(values, Iterator):
-        raise EvidentiaError(f"{what} must be all there at once, got a {kind_of(values)}; give np.stack(list(x))")
+        raise EvidentiaError(f"{what} must be all there at once, got a {kind_and_size(values)}; give np.stack(list(x))")
     if not isinstance(values, np.ndarray | np.generic | list | tuple | int | float) and not is_table(values):
         raise EvidentiaError(
-            f"{what} must be a tensor or an array, got {kind_of(values)}; for pictures, use torchvision's ToTensor"
+            f"{what} must be a tensor or an array, got {kind_and_size(values)}; for pictures, use torchvision's "
+            "ToTensor"
         )
     if isinstance(values, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(values).sum())):
         raise EvidentiaError(
@@ -107,8 +108,8 @@ def float_copy(numbers: Tensor | npt.NDArray[Any], what: str, see: Callable[[Ten
     return found
 
 
-def kind_of(value: Any) -> str:
-    """What something is, in words."""
+def kind_and_size(value: Any) -> str:
+    """What something is, and how long if it is a list, in words."""
     return f"{type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple | list) else "")
 
 

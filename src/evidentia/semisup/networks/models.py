@@ -16,7 +16,7 @@ from evidentia._support.registry import Registry
 from evidentia._support.scalars import real_number, whole_number
 from evidentia.semisup.networks.pooling import HalvingMaxPool
 
-Norm: TypeAlias = Literal["none", "batch"]
+NetworkNorm: TypeAlias = Literal["none", "batch"]
 
 NETWORKS: Registry[Callable[..., Network]] = Registry("network")
 
@@ -38,7 +38,9 @@ class Network(nn.Module):
         norm: whether layers are followed by batch norm; `convert_batch_norm` makes it weighted.
     """
 
-    def __init__(self, input_shape: Sequence[int], num_classes: int, body: nn.Module, width: int, norm: Norm) -> None:
+    def __init__(
+        self, input_shape: Sequence[int], num_classes: int, body: nn.Module, width: int, norm: NetworkNorm
+    ) -> None:
         super().__init__()
         whole_number(num_classes, "num_classes", 2)
         self.input_shape = tuple(input_shape)
@@ -82,7 +84,7 @@ class MLP(Network):
         input_shape: Sequence[int] | int,
         num_classes: int,
         hidden: Sequence[int] = (100, 100),
-        norm: Norm = "batch",
+        norm: NetworkNorm = "batch",
         dropout: float = 0.0,
     ) -> None:
         shape = (input_shape,) if isinstance(input_shape, int) else tuple(input_shape)
@@ -113,7 +115,7 @@ class LeNet(Network):
     """
 
     def __init__(
-        self, input_shape: Sequence[int], num_classes: int, norm: Norm = "batch", dropout: float = 0.0
+        self, input_shape: Sequence[int], num_classes: int, norm: NetworkNorm = "batch", dropout: float = 0.0
     ) -> None:
         channels, height, width = _image_shape(input_shape)
         padding = 2 if min(height, width) < 32 else 0
@@ -160,7 +162,7 @@ class WideResNet(Network):
         num_classes: int,
         depth: int = 28,
         width: int = 2,
-        norm: Norm = "batch",
+        norm: NetworkNorm = "batch",
         dropout: float = 0.0,
     ) -> None:
         channels = _image_shape(input_shape)[0]
@@ -184,7 +186,7 @@ class WideResNet(Network):
 
 @NETWORKS.register("wrn-10-1")
 def small_wide_resnet(
-    input_shape: Sequence[int], num_classes: int, norm: Norm = "batch", dropout: float = 0.0
+    input_shape: Sequence[int], num_classes: int, norm: NetworkNorm = "batch", dropout: float = 0.0
 ) -> WideResNet:
     """A wide residual network of depth 10 and width 1, for machines without an accelerator.
 
@@ -198,7 +200,7 @@ def small_wide_resnet(
 class _Block(nn.Module):
     """Norm, activation and convolution, twice, beside a shortcut."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int, norm: Norm, dropout: float) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, norm: NetworkNorm, dropout: float) -> None:
         super().__init__()
         bias = norm == "none"
         self.norm1 = _norm(inputs, norm, nn.BatchNorm2d)
@@ -235,7 +237,7 @@ def _norm(width: int, norm: str, kind: type[nn.Module]) -> nn.Module:
 
 
 def _after(
-    width: int, norm: Norm, kind: type[nn.Module], dropout: float = 0.0, halved: bool = False
+    width: int, norm: NetworkNorm, kind: type[nn.Module], dropout: float = 0.0, halved: bool = False
 ) -> list[nn.Module]:
     layers = [_norm(width, norm, kind)] if norm != "none" else []
     # ReLU keeps the order, so of the largest of four pixels it is the same as before, for a quarter of the work.

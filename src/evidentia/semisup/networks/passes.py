@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from evidentia.semisup.networks.own_network import training_copy
 from evidentia.semisup.networks.second_runs import no_second_runs
 from evidentia.semisup.robust import Robust
 
-NORMS: tuple[Norm, ...] = ("none", "batch", "frozen", "weighted")
+NORMS: tuple[Norm, ...] = get_args(Norm)
 
 
 @dataclass(frozen=True)
