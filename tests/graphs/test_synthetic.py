@@ -106,8 +106,8 @@ def test_validation_nodes() -> None:
     ("arguments", "message"),
     [
         ({"nodes": 50}, "50 nodes are too few for 5 classes"),
-        ({"classes": 1}, "at least 2 classes"),
-        ({"features": 0}, "1 feature"),
+        ({"classes": 1}, "classes must be a whole number of at least 2, got 1"),
+        ({"features": 0}, "features must be a whole number of at least 1, got 0"),
         ({"homophily": 1.1}, "homophily must be a number, at least 0 and at most 1, got 1.1"),
         ({"homophily": float("nan")}, "homophily"),
         ({"on_topic": -0.1}, "on_topic"),

@@ -62,7 +62,17 @@ def citation_graph(
              num_classes=3, name='citation-graph')
     """
     seed = whole_number(seed, "seed", 0)
-    _check(nodes, classes, features, homophily, degree, words, on_topic, isolated, per_class)
+    whole_number(classes, "classes", 2)
+    whole_number(features, "features", 1)
+    for name, share in {"homophily": homophily, "on_topic": on_topic, "isolated": isolated}.items():
+        real_number(share, name, 0, 1)
+    for name, mean in {"degree": degree, "words": words}.items():
+        real_number(mean, name, 0, open_low=True)
+    if nodes < (least_nodes := classes * (per_class + 2)):
+        raise EvidentiaError(
+            f"{nodes} nodes are too few for {classes} classes with {per_class} training nodes each and others to test "
+            f"on; give at least {least_nodes}"
+        )
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(nodes) % classes)
     ends = _edges(labels, classes, homophily, degree, isolated, rng)
@@ -156,27 +166,3 @@ def _bags_of_words(
     bags.sum_duplicates()
     bags.data[:] = 1
     return bags
-
-
-def _check(
-    nodes: int,
-    classes: int,
-    features: int,
-    homophily: float,
-    degree: float,
-    words: float,
-    on_topic: float,
-    isolated: float,
-    per_class: int,
-) -> None:
-    if classes < 2 or features < 1:
-        raise EvidentiaError(f"a graph needs at least 2 classes and 1 feature, got {classes} and {features}")
-    if nodes < classes * (per_class + 2):
-        raise EvidentiaError(
-            f"{nodes} nodes are too few for {classes} classes with {per_class} training nodes each and others to test "
-            f"on; give at least {classes * (per_class + 2)}"
-        )
-    for name, share in {"homophily": homophily, "on_topic": on_topic, "isolated": isolated}.items():
-        real_number(share, name, 0, 1)
-    for name, mean in {"degree": degree, "words": words}.items():
-        real_number(mean, name, 0, open_low=True)
