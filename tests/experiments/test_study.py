@@ -170,7 +170,7 @@ def test_a_file_that_is_wrong_is_told_before_any_work(tmp_path: Path, text: str,
         ({"protocol": "x"}, "there is no protocol 'x'"),
         ({"classes": "random"}, "choose the task 'ood'"),
         ({"task": "ood", "classes": "some"}, "got 'some'"),
-        ({"per_class": 0}, "got per_class=0"),
+        ({"per_class": 0}, "per_class must be a whole number of at least 1, got 0"),
         ({"epochs": -1}, "epochs"),
     ],
 )

@@ -115,8 +115,8 @@ def test_validation_nodes() -> None:
         ({"degree": 0}, "degree must be a number, more than 0, got 0"),
         ({"words": float("inf")}, "words must be a number, more than 0, got inf"),
         ({"validation": 5000}, "validation nodes are needed"),
-        ({"validation": 0}, "validation=0"),
-        ({"per_class": 0}, "per_class=0"),
+        ({"validation": 0}, "validation must be a whole number of at least 1, got 0"),
+        ({"per_class": 0}, "per_class must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -103,8 +103,8 @@ def test_the_public_protocol_tests_on_the_graphs_own_test_nodes(data: Any, monke
         ({"task": "ood", "classes": "first"}, "'last', 'random' or a list of classes, got 'first'"),
         ({"task": "ood", "classes": 3}, "a list of whole numbers, got 3"),
         ({"task": "ood", "classes": [2.5]}, r"a list of whole numbers, got \[2.5\]"),
-        ({"per_class": 0}, "got per_class=0"),
-        ({"validation": "many"}, "got validation='many'"),
+        ({"per_class": 0}, "per_class must be a whole number of at least 1, got 0"),
+        ({"validation": "many"}, "validation must be a whole number of at least 1, got 'many'"),
         ({"protocol": "author", "per_class": 450}, "draw fewer, or use the protocol 'clean'"),
     ],
 )

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
+from evidentia.graphs.checks import INTEGERS
 
 IntArray: TypeAlias = "npt.NDArray[np.int64]"
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"
-
-_INTEGERS = (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64)
 
 # Two node numbers must fit into one 64-bit sort key (`csr.py`).
 MAX_NODES = 1 << 31
@@ -109,7 +108,7 @@ def _read_tensor(value: Any, name: str) -> Tensor:
 
 def _read_integers(value: Tensor, name: str) -> IntArray:
     tensor = _read_tensor(value, name)
-    if tensor.dtype not in _INTEGERS:
+    if tensor.dtype not in INTEGERS:
         raise EvidentiaError(f"{name} must hold integers, got {tensor.dtype}; convert it with .long()")
     return tensor.cpu().numpy().astype(np.int64, copy=False)
 

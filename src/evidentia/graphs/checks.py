@@ -15,7 +15,7 @@ from evidentia._support.errors import EvidentiaError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def check_graph(data: Data, num_classes: int) -> None:
@@ -91,7 +91,7 @@ def count_classes(data: Data, num_classes: Any = None) -> int:
 def check_labels(data: Data, nodes: int | None = None) -> Tensor:
     """The labels of a graph, after checking that they are whole numbers, one a node."""
     y = _tensor(data, "y")
-    if y.dtype not in _WHOLE or y.ndim != 1 or (nodes is not None and len(y) != nodes):
+    if y.dtype not in INTEGERS or y.ndim != 1 or (nodes is not None and len(y) != nodes):
         needed = "one a node" if nodes is None else f"one for each of the {nodes} nodes"
         raise EvidentiaError(
             f"data.y must hold whole numbers, {needed}, got shape {tuple(y.shape)} of {y.dtype}; "
@@ -135,7 +135,7 @@ def _check_features(x: Tensor) -> None:
 
 
 def _check_edges(edge_index: Tensor, nodes: int) -> None:
-    if edge_index.dtype not in _WHOLE:
+    if edge_index.dtype not in INTEGERS:
         raise EvidentiaError(f"data.edge_index must hold whole numbers, got {edge_index.dtype}; convert it by .long()")
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         hint = "; transpose it" if edge_index.ndim == 2 and edge_index.shape[1] == 2 else ""

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -177,10 +176,7 @@ def draw_nodes(
 def check_counts(**counts: int) -> None:
     """Refuse numbers of nodes to draw, by their names, that are none."""
     for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise EvidentiaError(
-                f"training and validation need nodes, got {name}={count!r}; it must be a whole number of at least 1"
-            )
+        whole_number(count, name, 1)
 
 
 def check_ood_classes(classes: OodClasses) -> None:
