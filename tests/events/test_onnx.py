@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +52,7 @@ def test_streams_by_onnx_runtime_detect_the_same(detector: Make, sound: Tensor) 
     found = push_many(streams, [sound, sound[:10_000]])[0]
     assert expected
     assert [(e.label, e.segment, e.level) for e in found] == [(e.label, e.segment, e.level) for e in expected]
+    assert all(mine.opinion.allclose(its.opinion, atol=1e-4) for mine, its in zip(found, expected, strict=True))
     # Either engine goes on with the other's state.
     after = det.stream(refractory=0.0)
     after.load_state_dict(streams[1].state_dict())
@@ -84,34 +86,23 @@ def test_what_cannot_be_exported_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_that_differs_is_noticed(tmp_path: Path) -> None:
-    net = make_network("temporal", 3, 2).eval()
-    export_onnx(net, tmp_path / "step.onnx")
-    runtime = session(tmp_path / "step.onnx")
-    with torch.no_grad():
-        net.head.weight += 0.1
-    with pytest.raises(EvidentiaError, match="differ by"):
-        check_agreement(NetworkStep(net), runtime)
-
-
-def test_units_are_exported(tmp_path: Path) -> None:
-    net = make_network("temporal", 3, 2).eval()
-    net.take_units(torch.randn(2, 50, 3) * torch.tensor([1e-6, 1.0, 1e3]))
-    assert net.unit is not None
-    export_onnx(net, tmp_path / "step.onnx")
-    assert check_agreement(NetworkStep(net), session(tmp_path / "step.onnx")) < 1e-5
-
-
-@pytest.mark.parametrize("head", list(HEADS))
-def test_every_head_decides_the_same_by_onnx_runtime(detector: Make, head: str) -> None:
+@pytest.mark.parametrize("in_onnx", [True, False])
+def test_every_head_decides_the_same_by_onnx_runtime(detector: Make, in_onnx: bool) -> None:
     # Random weights are never as sure as filters want it.
-    lenient = {"max_uncertainty": 1.0} if head in ("entropy", "aleatoric", "epistemic") else {}
-    det = detector("temporal", make_head(head, **lenient), series=True)
-    series = torch.randn(80, 4, generator=torch.Generator().manual_seed(2))
-    expected, found = (det.stream(engine=engine, refractory=0.0).push(series) for engine in ("torch", "onnx"))
-    assert any(each.level == "alarm" for each in expected)
-    assert [(e.label, e.segment, e.level) for e in found] == [(e.label, e.segment, e.level) for e in expected]
-    assert all(mine.opinion.allclose(its.opinion, atol=1e-4) for mine, its in zip(found, expected, strict=True))
+    lenient = {"max_uncertainty": 1.0}
+    heads = [make_head(name, **(lenient if "max_uncertainty" in HEADS[name].model_fields else {})) for name in HEADS]
+    detectors = [detector("temporal", head, series=True) for head in heads if head.in_onnx == in_onnx]
+    alone = detectors[0].stream().runner.pipeline
+    pipeline = Pipeline(alone.network, [det.head_ for det in detectors], alone.loss, alone.activation)
+    engines = (pipeline, make_engine("onnx", pipeline))
+    kept, called = [pipeline.start() for _ in engines], np.zeros(len(detectors), dtype=bool)
+    for begun, frames in enumerate(torch.randn(80, 1, 1, 4, generator=torch.Generator().manual_seed(2)).numpy()):
+        expected, found = (each.run(frames, np.array([begun]), old) for each, old in zip(engines, kept, strict=True))
+        assert all(map(np.array_equal, found.calls, expected.calls))
+        np.testing.assert_allclose(found.alpha, expected.alpha, rtol=1e-4)
+        called |= [bool(calls.any()) for calls in expected.calls]
+        kept = [{**ran.caches, "alpha": ran.alpha[:, 1:], "beta": ran.beta[:, 1:]} for ran in (expected, found)]
+    assert called.all()
 
 
 def test_a_warning_of_one_segment_that_skips_some_runs_by_onnx_runtime(detector: Make) -> None:
@@ -173,6 +164,14 @@ def test_decisions_that_differ_are_noticed(exported: tuple[PipelineStep, Any], n
         check_agreement(step, inverted)
 
 
+def test_a_model_that_differs_is_noticed(exported: tuple[PipelineStep, Any]) -> None:
+    step = copy.deepcopy(exported[0])
+    with torch.no_grad():
+        step.network.head.weight += 0.1
+    with pytest.raises(EvidentiaError, match="differ by"):
+        check_agreement(step, exported[1])
+
+
 def test_windows_are_those_of_the_segments_before(exported: tuple[PipelineStep, Any]) -> None:
     """The check lets heads look at windows of evidence, not of what stands before a stream's beginning."""
     seen = []
@@ -198,8 +197,10 @@ def test_ties_are_nobodys_fault(detector: Make) -> None:
     assert step.misjudged({**tied, "alpha": 2 * even}) == 3
 
 
-def test_a_trained_detector_is_exported_by_its_network(detector: Make, tmp_path: Path) -> None:
+def test_a_trained_detector_is_exported_by_its_network_with_its_units(detector: Make, tmp_path: Path) -> None:
     det = detector("temporal", series=True)
+    det.network_.take_units(torch.randn(2, 50, 4) * torch.tensor([1e-6, 1.0, 1e3, 1.0]))
+    assert det.network_.unit is not None
     export_onnx(det, tmp_path / "detector.onnx")
     assert check_agreement(NetworkStep(det.network_), session(tmp_path / "detector.onnx")) < 1e-5
     with pytest.raises(EvidentiaError, match=r"its network, detector.network_, got EventDetector; train it first"):
