@@ -39,7 +39,7 @@ def test_data_that_are_not_there_are_told_before_any_job(tmp_path: Path) -> None
 @pytest.mark.parametrize("job", ["semisup", "semisup-time"])
 @pytest.mark.parametrize("settings", [{}, {"objective": "vat", "objective_options": {"epsilon": 0.2}, "validation": 4}])
 def test_what_plans_let_pass_jobs_train(job: str, settings: dict[str, Any]) -> None:
-    fixed = {"data": "two-moons", "data_options": {"pool_size": 50}, "updates": 2, **settings}
+    fixed = {"data": "two-moons", "robust": "meta", "data_options": {"pool_size": 50}, "updates": 2, **settings}
     plan_study(Study(name="mine", title="Mine", job=job, metrics=["seconds"], fixed=fixed))
     assert JOBS[job](fixed, 0)["seconds"] > 0
 
