@@ -10,7 +10,16 @@ from torch import Tensor, nn
 
 from evidentia import EvidentiaError
 from evidentia.learning import WeightedBatchNorm1d
-from evidentia.semisup import ROBUST, ByUncertainty, LastLayer, LeNet, Meta, SemiSupervisedClassifier, two_moons
+from evidentia.semisup import (
+    ROBUST,
+    ByUncertainty,
+    LabeledAgainstUnlabeled,
+    LastLayer,
+    LeNet,
+    Meta,
+    SemiSupervisedClassifier,
+    two_moons,
+)
 from evidentia.semisup.choices import Norm, Order
 from evidentia.semisup.networks.passes import Passes, build_network, network_name, usual_norm, usual_order
 from evidentia.semisup.objectives import VAT
@@ -140,14 +149,15 @@ def test_what_is_asked_for_and_what_the_network_has_go_first() -> None:
 @pytest.mark.parametrize(("labels", "norm"), [(3, "batch"), (40, "frozen")])
 def test_the_classifier_has_it_and_keeps_it(labels: int, norm: Norm, tmp_path: Path) -> None:
     data = two_moons("faraway", 0.5, labels_per_class=labels, unlabeled=100)
-    clf = SemiSupervisedClassifier("pi-model", updates=2, progress=False)
+    robust = ByUncertainty(uncertainty=LabeledAgainstUnlabeled(steps=5))
+    clf = SemiSupervisedClassifier("pi-model", robust, updates=2, progress=False)
     assert clf.fit(data).norm_ == norm
     assert clf.settings.norm is None
     clf.save(tmp_path / "clf.safetensors")
     loaded = SemiSupervisedClassifier.load(tmp_path / "clf.safetensors")
     assert loaded.norm_ == norm
     assert torch.equal(loaded.predict(data.x_test).probs, clf.predict(data.x_test).probs)
-    asked = SemiSupervisedClassifier("pi-model", norm="batch", updates=2, progress=False)
+    asked = SemiSupervisedClassifier("pi-model", robust, norm="batch", updates=2, progress=False)
     assert asked.fit(data).norm_ == "batch"
 
 
