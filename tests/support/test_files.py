@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,28 +135,39 @@ def test_the_old_file_stands_until_the_new_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["f.txt"]
 
 
-def test_a_link_stays_and_its_target_is_new(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    target = tmp_path / "elsewhere" / "file"
-    link = tmp_path / "link"
-    link.symlink_to(target)
+def test_a_link_goes_on_leading_to_its_file(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, file = tmp_path / "model", tmp_path / "disk" / "model-1"
+    link.symlink_to(file)
     for text in ("first", "second"):
+        check_writable(link)
         write_text(link, text)
         assert link.is_symlink()
-        assert target.read_text() == text
-    assert list(target.parent.iterdir()) == [target]
+        assert file.read_text() == text
+    assert os.listdir(tmp_path / "disk") == ["model-1"]
 
 
-def test_a_pipe_is_given_what_is_whole_and_stays_a_pipe(tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     check_writable(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        heard = pool.submit(pipe.read_text)
-        write_text(pipe, "all of it")
-        assert heard.result(timeout=30) == "all of it"
-    assert pipe.is_fifo()
-    assert list(tmp_path.iterdir()) == [pipe]
+    save_tensors(pipe, "thing", {"x": torch.ones(2)}, CONTENT)
+    received = os.read(reader, 1 << 16)
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "file").write_bytes(received)
+    assert load_tensors(tmp_path / "file", "thing")[1] == CONTENT
+
+
+def test_a_name_as_long_as_the_system_allows(tmp_path):
+    path = tmp_path / ("n" * 255)
+    check_writable(path)
+    write_text(path, "text")
+    assert path.read_text() == "text"
+    with pytest.raises(EvidentiaError, match="cannot be written"):
+        check_writable(tmp_path / ("n" * 256))
 
 
 def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
@@ -277,6 +287,12 @@ def test_foreign_safetensors(tmp_path):
 def test_not_a_tensor_file(tmp_path, content):
     (tmp_path / "f").write_bytes(content)
     with pytest.raises(FileFormatError, match="not a readable safetensors file"):
+        load_tensors(tmp_path / "f", "thing")
+
+
+def test_a_manifest_nested_without_end(tmp_path):
+    save_file({}, tmp_path / "f", metadata={"evidentia": "[" * 100_000})
+    with pytest.raises(FileFormatError, match="is damaged"):
         load_tensors(tmp_path / "f", "thing")
 
 

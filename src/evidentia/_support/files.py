@@ -47,8 +47,8 @@ class Manifest(BaseModel):
 def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
     """Call `write` with a temporary path beside `path`, then rename it into place.
 
-    A crash, a full disk or an exception leaves whatever stood at `path` before untouched. A link stays a link, to a new
-    file; a pipe or a device is given what was written once it is whole.
+    A crash, a full disk or an exception leaves whatever stood at `path` before untouched. A link goes on leading to
+    its file, and a device or a pipe, such as /dev/null, is written to and stays what it is.
     """
     path = Path(path)
     _check_no_folder(path)
@@ -57,7 +57,8 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    # A name may be as long as the system allows, and leaves no room for all of it and more.
+    part = path.with_name(f".{path.name[:32]}.{secrets.token_hex(4)}.part")
     # Made as an ordinary write makes files, for the permissions that this one is to have.
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
@@ -106,12 +107,18 @@ def check_writable(path: str | Path) -> None:
         _check_no_folder(path)
         if _is_device(path):
             return
+        path = Path(os.path.realpath(path))
         place = next(folder for folder in path.absolute().parents if folder.exists())
         # Permissions do not tell: the superuser has them all, even where the file system takes no files.
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
         raise EvidentiaError(f"{path} cannot be written ({error.strerror}); give a file in another folder") from error
+
+
+def _is_device(path: Path) -> bool:
+    """Whether a path is of a device or a pipe, in whose place a renamed file would stand for good."""
+    return path.exists() and not path.is_file()
 
 
 def _check_no_folder(path: Path) -> None:
@@ -171,7 +178,7 @@ def _read_manifest(path: Path, metadata: Mapping[str, str]) -> Manifest:
     try:
         raw = json.loads(metadata[_MANIFEST_KEY])
         version = raw["format_version"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileFormatError(f"the manifest of {path} is damaged: {error!r}") from error
     if version != FORMAT_VERSION:
         raise FileFormatError(
