@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -108,3 +109,21 @@ def test_files_that_cannot_be_used_are_told_in_a_sentence(
     shown = "".join(capsys.readouterr().err.split())
     assert "report.htmlcannotbeused:Nosuchfileordirectory" in shown
     assert "Traceback" not in shown
+
+
+def test_what_a_terminal_has_no_sign_for_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_module, "run_demo", lambda *_: print("0.9 ± 0.1 in a\udcff.png"))
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii", write_through=True))
+    with pytest.raises(SystemExit) as stopped:
+        app(["demo"])
+    assert stopped.value.code == 0
+    assert shown.getvalue() == b"0.9 ? 0.1 in a?.png\n"
+
+
+def test_where_the_report_of_the_demo_cannot_stand_is_told_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = runner.invoke(app, ["demo", "--out", str(tmp_path / "file")])
+    assert isinstance(result.exception, EvidentiaError)
+    assert "cannot be written" in str(result.exception)
+    assert result.stdout == ""

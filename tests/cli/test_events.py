@@ -408,6 +408,13 @@ def test_half_a_sample_at_the_end_is_told(model: Path) -> None:
     assert "in the middle of one" in result.stderr
 
 
+def test_stdin_that_is_closed(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(SystemExit):
+        app(["events", "detect", str(model), "-"])
+    assert "which is closed" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize(("kind", "begin"), [("wav", b"RIFF"), ("flac", b"fLaC"), ("ogg", b"OggS")])
 def test_a_sound_file_on_stdin_is_no_raw_samples(model: Path, kind: str, begin: bytes) -> None:
     result = run("detect", model, "-", stdin=begin + bytes(4000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,9 @@ class _App(typer.Typer):
     """Errors that evidentia raises on purpose, and files that cannot be used, are told in a sentence."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        # Where results go may have no sign for a plus-minus, and the name of a file may be no text at all.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")
         try:
             return super().__call__(*args, **kwargs)
         except (EvidentiaError, MissingExtraError) as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from evidentia._support.files import check_writable
 from evidentia._support.progress import progress_bar
 from evidentia._version import __version__
 from evidentia.cli.figures import titled_table
@@ -45,6 +46,7 @@ EVENTS_TITLE = "A stream of sound, 4 classes, held to 1 false alarm a minute (me
 
 def run_demo(out: Path, seeds: Sequence[int]) -> None:
     """Run the built-in experiments, print their tables and write the report."""
+    check_writable(out / "report.html")
     # Networks this small are slowed down, not sped up, by more threads, above all on a busy machine.
     torch.set_num_threads(1)
     console = Console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -258,6 +259,8 @@ class SeriesLines:
 
 
 def _stdin() -> Any:
+    if sys.stdin is None:
+        raise typer.BadParameter("- takes samples from stdin, which is closed; pipe samples into the command")
     source: Any = typer.get_binary_stream("stdin")
     if source.isatty():
         raise typer.BadParameter("- takes samples from stdin, which is a terminal; pipe samples into the command")
