@@ -143,3 +143,9 @@ def test_they_work_in_a_collection():
         collection.update(*batch)
     expected = {"roc": auroc(scores, labels), "pr": aupr(scores, labels), "fpr": fpr_at(scores, labels)}
     assert collection.compute() == expected
+
+
+@pytest.mark.parametrize("build", [lambda: AUPR(positive=2), lambda: FPRAt(tpr=95), lambda: FPRAt(tpr="0.95")])
+def test_bad_settings_are_refused_before_any_batch(build):
+    with pytest.raises(EvidentiaError, match="must be"):
+        build()

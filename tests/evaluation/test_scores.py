@@ -90,9 +90,9 @@ def test_bad_logits_are_refused(name, logits, message):
         SCORES[name](logits)
 
 
-@pytest.mark.parametrize("temperature", [0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("temperature", [0, -1, float("inf"), float("nan"), None, "1", [1.0]])
 def test_bad_temperatures_are_refused(temperature):
-    with pytest.raises(EvidentiaError, match="temperature must be positive and finite"):
+    with pytest.raises(EvidentiaError, match="temperature must be a number, more than 0, got"):
         energy([[1.0, 2.0]], temperature)
 
 

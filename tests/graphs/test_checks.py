@@ -82,7 +82,7 @@ def test_bad_graphs_are_refused(changes: dict[str, Any], message: str) -> None:
 
 
 def test_too_few_classes_are_refused() -> None:
-    with pytest.raises(ev.EvidentiaError, match="num_classes=1"):
+    with pytest.raises(ev.EvidentiaError, match="num_classes must be a whole number of at least 2, got 1"):
         check_graph(graph(), 1)
 
 

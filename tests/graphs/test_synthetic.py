@@ -105,6 +105,8 @@ def test_validation_nodes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"nodes": 500.5}, "nodes must be a whole number of at least 1, got 500.5"),
+        ({"words": None}, "words must be a number, more than 0, got None"),
         ({"nodes": 50}, "50 nodes are too few for 5 classes"),
         ({"classes": 1}, "classes must be a whole number of at least 2, got 1"),
         ({"features": 0}, "features must be a whole number of at least 1, got 0"),

@@ -11,6 +11,7 @@ from scipy.special import digamma
 from torch.distributions import Beta, Dirichlet, kl_divergence
 from torch.nn import functional as F  # noqa: N812
 
+from evidentia import EvidentiaError
 from evidentia.learning import (
     cross_entropy_risk,
     dirichlet_kl,
@@ -142,3 +143,16 @@ def test_misleading_evidence_refuses_what_is_no_evidence():
 
     with pytest.raises(EvidentiaError, match="evidence must be at least 0 everywhere, got a smallest value of -1"):
         misleading_evidence(torch.tensor([[-1.0, 2.0]]), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("precision", [-1.0, float("nan"), float("inf"), "100"])
+@pytest.mark.parametrize("loss", [prior_network_forward, prior_network_reverse])
+def test_a_precision_that_is_none_is_refused(loss, precision):
+    with pytest.raises(EvidentiaError, match="precision must be a number, at least 0, got"):
+        loss(ALPHA, TARGET, precision)
+
+
+@pytest.mark.parametrize("prior", [0, -1.0, float("nan"), None])
+def test_a_prior_that_is_none_is_refused(prior):
+    with pytest.raises(EvidentiaError, match="prior must be a number, more than 0, got"):
+        misleading_evidence(ALPHA, TARGET, prior)

@@ -115,7 +115,7 @@ def test_repr():
         ((float("nan"), 0.5, 0.5), "belief must be finite.*NaN"),
         ((0.2, 0.3, 0.5, 1.5), r"base_rate must lie in \[0, 1\].*1\.5"),
         ((0.2, 0.3, 0.5, -0.5), r"base_rate must lie in \[0, 1\].*-0\.5"),
-        ((0.2, 0.3, 0.5, 0.5, 0.0), "prior_weight must be positive"),
+        ((0.2, 0.3, 0.5, 0.5, 0.0), "prior_weight must be a number, more than 0, got 0"),
         (([0.2, 0.2], [0.3, 0.3, 0.3], 0.5), r"do not broadcast: belief \(2,\), disbelief \(3,\)"),
         (("b", 0.5, 0.5), "belief must be a tensor.*str"),
     ],
@@ -134,7 +134,8 @@ def test_bad_masses(masses, words):
         ((1.0, float("inf")), "negative evidence must be finite"),
         ((torch.tensor(3e38), 3e38), "sum of the evidence must be finite"),
         ((1.0, 2.0, 2.0), r"base_rate must lie in \[0, 1\]"),
-        ((1.0, 2.0, 0.5, -2.0), "prior_weight must be positive"),
+        ((1.0, 2.0, 0.5, -2.0), "prior_weight must be a number, more than 0, got -2"),
+        ((1.0, 2.0, 0.5, None), "prior_weight must be a number, more than 0, got None"),
         (([1.0, 2.0], [1.0, 2.0, 3.0]), "do not broadcast"),
     ],
 )

@@ -412,7 +412,7 @@ def test_bad_base_rate(base_rate, words):
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan")])
 def test_bad_prior_weight(weight):
-    with pytest.raises(EvidentiaError, match="prior_weight must be positive and finite"):
+    with pytest.raises(EvidentiaError, match="prior_weight must be a number, more than 0"):
         MultinomialOpinion.from_evidence([1.0, 2.0], prior_weight=weight)
 
 

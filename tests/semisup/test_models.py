@@ -118,7 +118,7 @@ def test_mlp_takes_any_shape():
         (lambda: MLP(2, 2, norm="layer"), "norm must be 'none' or 'batch'"),
         (lambda: MLP(2, 2, norm="weighted"), "convert a network"),
         (lambda: MLP(2, 2, hidden=()), "at least one hidden layer"),
-        (lambda: MLP(2, 2, dropout=1.0), "dropout rate"),
+        (lambda: MLP(2, 2, dropout=1.0), "dropout must be a number, at least 0 and less than 1, got 1.0"),
         (lambda: LeNet((1, 8, 8), 10), "at least 12 x 12"),
         (lambda: LeNet((28, 28), 10), "channels, height, width"),
         (lambda: WideResNet((3, 32, 32), 10, depth=27), "depth"),

@@ -6,8 +6,6 @@ import math
 import numbers
 from typing import Any
 
-import numpy as np
-
 from evidentia._support.errors import EvidentiaError
 
 
@@ -39,7 +37,8 @@ def real_number(
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: rate must be a number, more than 0 and at most 1, got 'fast'
     """
-    number: Any = value.item() if isinstance(value, np.generic) else value
+    # A number of NumPy or PyTorch, which has no dimensions.
+    number: Any = value.item() if getattr(value, "ndim", None) == 0 else value
     if isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number):
         above = number > low if open_low else number >= low
         below = number < high if open_high else number <= high

@@ -82,8 +82,7 @@ def aupr(scores: TensorLike, labels: TensorLike, positive: Literal[0, 1] = 1) ->
         >>> aupr([1, 2, 3, 4], [0, 1, 0, 1], positive=0)
         tensor(0.8333, dtype=torch.float64)
     """
-    if positive not in {0, 1}:
-        raise EvidentiaError(f"positive must be one of the labels 0 and 1, got {positive!r}")
+    check_positive(positive)
     counts = _count(scores, labels)
     return _aupr(counts if positive else counts.opposite())
 
@@ -105,7 +104,18 @@ def fpr_at(scores: TensorLike, labels: TensorLike, tpr: float = 0.95) -> Tensor:
         >>> fpr_at([1, 2, 3, 4], [0, 1, 0, 1], tpr=0.95)
         tensor(0.5000, dtype=torch.float64)
     """
-    return _fpr_at(_count(scores, labels), real_number(tpr, "tpr", 0, 1, open_low=True))
+    return _fpr_at(_count(scores, labels), checked_tpr(tpr))
+
+
+def check_positive(positive: int) -> None:
+    """Require a label to be found that is 0 or 1."""
+    if positive not in (0, 1):
+        raise EvidentiaError(f"positive must be one of the labels 0 and 1, got {positive!r}")
+
+
+def checked_tpr(tpr: float) -> float:
+    """The share of positives that must be found, in (0, 1]."""
+    return real_number(tpr, "tpr", 0, 1, open_low=True)
 
 
 def roc_curve(scores: TensorLike, labels: TensorLike) -> RocCurve:

@@ -82,8 +82,7 @@ def energy(logits: TensorLike, temperature: float = 1.0) -> Tensor:
         >>> energy([[2.0, 0.0], [0.0, 0.0]])
         tensor([-2.1269, -0.6931])
     """
-    if not 0 < temperature < math.inf:
-        raise EvidentiaError(f"temperature must be positive and finite, got {temperature}")
+    temperature = real_number(temperature, "temperature", 0, open_low=True)
     return -temperature * torch.logsumexp(_logits(logits) / temperature, -1)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from evidentia._support.checks import check_finite, validation_enabled
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import whole_number
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -39,8 +40,7 @@ def check_graph(data: Data, num_classes: int) -> None:
         Traceback (most recent call last):
         evidentia._support.errors.EvidentiaError: class 1 has no training node; ...
     """
-    if num_classes < 2:
-        raise EvidentiaError(f"a classifier needs at least 2 classes, got num_classes={num_classes}")
+    whole_number(num_classes, "num_classes", 2)
     nodes = check_nodes(data)
     y = check_labels(data, nodes)
     train, validation = check_mask(data, "train_mask", nodes), check_mask(data, "val_mask", nodes)

@@ -66,8 +66,9 @@ def propagate_energy(logits: Tensor, walk: SparseMatrix, keep: float = 0.5, step
         >>> propagate_energy(torch.tensor([[4.0, 0.0], [0.0, 1.0]]), walk, steps=1)
         tensor([-2.6657, -2.6657])
     """
+    keep = real_number(keep, "keep", 0, 1)
     energy = -torch.logsumexp(logits, -1, keepdim=True)
-    for _ in range(steps):
+    for _ in range(whole_number(steps, "steps", 0)):
         energy = keep * energy + (1 - keep) * (walk @ energy)
     return energy.squeeze(-1)
 

@@ -140,7 +140,7 @@ def author_draws(data: Data, seed: int = 0, *, draws: int = 10, size: int = 1000
     if getattr(data, "ood_mask", None) is not None:
         allowed |= check_mask(data, "ood_mask", len(y)) & ~check_mask(data, "spare_mask", len(y))
     pool = allowed.nonzero().flatten()
-    if draws < 1 or not 0 < size <= len(pool):
+    if whole_number(draws, "draws", 0) < 1 or not 0 < whole_number(size, "size", 0) <= len(pool):
         raise EvidentiaError(
             f"{draws} draws of {size} nodes are not to be had: at least 1 draw of 1 to {len(pool)} nodes is, as so "
             "many labelled nodes are outside training; draw fewer, or use the protocol 'clean', which tests on all"

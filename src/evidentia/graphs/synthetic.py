@@ -62,8 +62,8 @@ def citation_graph(
              num_classes=3, name='citation-graph')
     """
     seed = whole_number(seed, "seed", 0)
-    whole_number(classes, "classes", 2)
-    whole_number(features, "features", 1)
+    for name, count, least in (("nodes", nodes, 1), ("classes", classes, 2), ("features", features, 1)):
+        whole_number(count, name, least)
     for name, share in {"homophily": homophily, "on_topic": on_topic, "isolated": isolated}.items():
         real_number(share, name, 0, 1)
     for name, mean in {"degree": degree, "words": words}.items():

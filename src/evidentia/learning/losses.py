@@ -21,6 +21,7 @@ from evidentia._support.checks import (
 )
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
+from evidentia._support.scalars import real_number
 from evidentia.learning.divergence import dirichlet_kl
 from evidentia.opinions.special import as_double
 
@@ -85,6 +86,7 @@ def prior_network_forward(alpha: Tensor, target: Tensor, precision: float = 100.
         tensor([0.])
     """
     check_alpha(alpha)
+    precision = real_number(precision, "precision", 0)
     return dirichlet_kl(1 + precision * as_probabilities(target, alpha, outliers=True), alpha)
 
 
@@ -100,6 +102,7 @@ def prior_network_reverse(alpha: Tensor, target: Tensor, precision: float = 100.
         tensor([0.])
     """
     check_alpha(alpha)
+    precision = real_number(precision, "precision", 0)
     return dirichlet_kl(alpha, 1 + precision * as_probabilities(target, alpha, outliers=True))
 
 
@@ -116,6 +119,7 @@ def misleading_evidence(evidence: Tensor, target: Tensor, prior: float = 1.0) ->
     check_class_dim(evidence, "evidence")
     if validation_enabled():
         check_nonnegative(evidence, "evidence")
+    prior = real_number(prior, "prior", 0, open_low=True)
     wrong = evidence * (1 - as_probabilities(target, evidence)) + prior
     return dirichlet_kl(wrong, wrong.new_full(wrong.shape[-1:], prior))
 

@@ -89,6 +89,7 @@ class BinomialOpinion(Opinion):
         negative = as_float_tensor(negative, "negative evidence", like=positive)
         positive, negative = _broadcast({"positive evidence": positive, "negative evidence": negative})
         rate = as_float_tensor(base_rate, "base_rate", like=positive)
+        prior_weight = prior_weight_of(prior_weight, 2)
         if validation_enabled(validate):
             check_nonnegative(positive, "positive evidence")
             check_nonnegative(negative, "negative evidence")

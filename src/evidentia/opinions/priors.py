@@ -6,15 +6,14 @@ from torch import Tensor
 
 from evidentia._support.checks import TensorLike, as_float_tensor, check_adds_to_one, check_unit_interval
 from evidentia._support.errors import EvidentiaError
+from evidentia._support.scalars import real_number
 
 
 def prior_weight_of(given: float | None, classes: int) -> float:
     """The prior weight; one for each class where none is given."""
     if given is None:
         return float(classes)
-    if not 0 < given < float("inf"):
-        raise EvidentiaError(f"prior_weight must be positive and finite, got {given}")
-    return float(given)
+    return float(real_number(given, "prior_weight", 0, open_low=True))
 
 
 def base_rate_of(given: TensorLike | None, like: Tensor) -> Tensor:

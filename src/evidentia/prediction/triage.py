@@ -68,12 +68,9 @@ class TriageRule:
     vagueness: float | None = None
 
     def __post_init__(self) -> None:
-        for name, threshold in self.thresholds.items():
-            if not (0 <= threshold <= 1 or threshold == ACCEPT_NOTHING):
-                raise EvidentiaError(
-                    f"the threshold of {name} must lie in [0, 1], or be {ACCEPT_NOTHING:g} to accept nothing, "
-                    f"got {threshold}"
-                )
+        for name in _REASONS:
+            if (threshold := getattr(self, name)) is not None and threshold != ACCEPT_NOTHING:
+                real_number(threshold, f"the threshold of {name} ({ACCEPT_NOTHING:g} accepts nothing)", 0, 1)
         if not self.thresholds:
             raise EvidentiaError(f"triage needs a threshold for at least one of: {', '.join(_REASONS)}")
 
