@@ -485,3 +485,14 @@ def test_a_loader_is_refused_in_a_sentence():
     for call in (model().fit, model().predict):
         with pytest.raises(EvidentiaError, match=r"loader\.dataset"):
             call(loader)
+
+
+def test_masked_and_sparse_samples_are_refused():
+    net = ev.EvidentialClassifier(nn.Linear(3, 4), 2)
+    for x, message in [
+        (np.ma.masked_greater(np.eye(3, dtype=np.float32), 0.5), "inputs has 3 of 9 entries masked"),
+        (torch.eye(3).to_sparse(), "inputs must be a dense tensor, got one that is sparse"),
+    ]:
+        for call in (lambda x=x: net.fit(x, [0, 1, 0], epochs=1), lambda x=x: net.predict(x)):
+            with pytest.raises(EvidentiaError, match=message):
+                call()

@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from evidentia import EvidentiaError
 from evidentia.learning import (
+    LOSSES,
     cross_entropy_risk,
     dirichlet_kl,
     misleading_evidence,
@@ -156,3 +157,12 @@ def test_a_precision_that_is_none_is_refused(loss, precision):
 def test_a_prior_that_is_none_is_refused(prior):
     with pytest.raises(EvidentiaError, match="prior must be a number, more than 0, got"):
         misleading_evidence(ALPHA, TARGET, prior)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES.values(), misleading_evidence])
+def test_arrays_and_sparse_tensors_are_refused_in_a_sentence(loss):
+    for given in (ALPHA.numpy(), ALPHA.tolist(), ALPHA.to_sparse()):
+        with pytest.raises(EvidentiaError, match=r"must be a (dense )?tensor, got"):
+            loss(given, TARGET)
+    with pytest.raises(EvidentiaError, match="target must be a tensor, got list"):
+        loss(ALPHA, TARGET.tolist())

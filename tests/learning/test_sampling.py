@@ -162,5 +162,10 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
         MCDropout(model(), samples=0)
     with pytest.raises(EvidentiaError, match="needs a network with dropout layers, and this one has none"):
         MCDropout(model(dropout=None))
+    with pytest.raises(EvidentiaError, match=r"seed must be a whole number of at least 0, got 1\.5"):
+        MCDropout(model(), seed=1.5)
+    for build in (MCDropout, lambda net: Ensemble([net]), lambda net: Ensemble([model(), net])):
+        with pytest.raises(EvidentiaError, match="sampled from EvidentialClassifiers, got Sequential; wrap"):
+            build(nn.Sequential(nn.Linear(4, 4), nn.Dropout()))
     with pytest.raises(EvidentiaError, match="inputs must be finite"):
         MCDropout(model()).predict(X / 0)

@@ -137,6 +137,8 @@ def test_what_does_not_belong_together_is_not_joined():
         ({"task": "regression"}, "task must be one of multiclass, binary, multilabel, got 'regression'"),
         ({"opinion": ev.MultinomialOpinion.vacuous(4, 2)}, r"opinion needs shape \(3,\) .*, got \(4,\)"),
         ({"uncertainties": {"mine": torch.zeros(2)}}, r"mine needs shape \(3,\) to match .*, got \(2,\)"),
+        ({"opinion": torch.rand(3, 2)}, "opinion must be an opinion of evidentia, got Tensor"),
+        ({"uncertainties": torch.rand(3)}, "uncertainties must be a mapping of names to values, got Tensor"),
         ({"class_names": ["a"]}, "class_names needs 2 names, got 1"),
         ({"class_names": "ab"}, r"a list of names in the order of the classes, got 'ab' \(str\); give such as"),
         ({"class_names": {"a", "b"}}, "a list of names in the order of the classes, got {"),

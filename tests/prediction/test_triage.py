@@ -66,6 +66,7 @@ def test_by_rule_or_by_thresholds():
         (lambda: pred.triage(vacuity=-0.5), "threshold of vacuity .* at least 0 .*, got -0.5"),
         (lambda: pred.triage(vacuity="high"), "threshold of vacuity .* must be a number, .* got 'high'"),
         (lambda: pred.triage(vacuity=float("nan")), "threshold of vacuity"),
+        (lambda: pred.triage(0.5), r"triage needs a rule of TriageRule.calibrate, got 0.5; .* triage\(vacuity=0.5\)"),
         (TriageRule, "triage needs a threshold for at least one of: vacuity, dissonance, vagueness"),
         (lambda: Prediction([[0.5, 0.5]]).triage(vacuity=0.5), "needs that uncertainty, but there are only: entropy"),
     ]:

@@ -17,10 +17,12 @@ from evidentia._support.checks import (
     check_finite,
     check_nonnegative,
     check_same_length,
+    check_tensor,
     check_unit_interval,
     mass_tolerance,
     validation_enabled,
 )
+from evidentia.evaluation._inputs import as_values
 
 
 @pytest.mark.parametrize(
@@ -213,3 +215,31 @@ def test_validation_switch_is_the_tasks_own():
         return here, await task
 
     assert asyncio.run(main()) == (True, False)
+
+
+IN_A_FORM_OF_ITS_OWN = [
+    (torch.eye(3).to_sparse(), "one that is sparse; give x.to_dense"),
+    (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "one that is nested; pad it"),
+    (torch.ones(3, 3, device="meta"), "one that is without values, on the device meta"),
+]
+
+
+@pytest.mark.parametrize(("tensor", "message"), IN_A_FORM_OF_ITS_OWN)
+def test_a_tensor_in_a_form_of_its_own(tensor, message):
+    for take in (as_float_tensor, check_tensor, as_values):
+        with pytest.raises(EvidentiaError, match=f"evidence must be a dense tensor, got {message}"):
+            take(tensor, "evidence")
+
+
+@pytest.mark.parametrize("take", [as_float_tensor, as_values])
+def test_what_is_masked_is_no_number(take):
+    values = np.ma.masked_greater([1.0, 9e36, 2.0], 1e36)
+    with pytest.raises(EvidentiaError, match="evidence has 1 of 3 entries masked; fill them"):
+        take(values, "evidence")
+    assert take(np.ma.masked_greater([1.0, 2.0], 1e36), "evidence").tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("value", [None, [1.0], np.ones(2), "x"])
+def test_where_only_a_tensor_will_do(value):
+    with pytest.raises(EvidentiaError, match=r"alpha must be a tensor, got .*; give torch.as_tensor\(x\)"):
+        check_tensor(value, "alpha")

@@ -53,8 +53,10 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
     lists get the default dtype.
     """
     if isinstance(value, Tensor):
+        check_dense(value, name)
         tensor = value
     else:
+        check_unmasked(value, name)
         try:
             array = in_native_order(np.asarray(value))
             # PyTorch takes neither read-only nor reversed memory.
@@ -72,6 +74,44 @@ def as_float_tensor(value: TensorLike, name: str, like: Tensor | None = None) ->
     if like is not None:
         return tensor.to(like)
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def check_tensor(value: Any, name: str) -> None:
+    """Require a dense tensor of real numbers, where neither arrays nor lists will do.
+
+    Example:
+        >>> check_tensor([1.0, 2.0], "alpha")
+        Traceback (most recent call last):
+        evidentia._support.errors.EvidentiaError: alpha must be a tensor, got list; give torch.as_tensor(x)
+    """
+    if not isinstance(value, Tensor):
+        raise EvidentiaError(f"{name} must be a tensor, got {type(value).__name__}; give torch.as_tensor(x)")
+    check_dense(value, name)
+    if value.is_complex():
+        raise EvidentiaError(f"{name} must be real, got a tensor of {value.dtype}")
+
+
+def check_dense(tensor: Tensor, name: str) -> None:
+    """Require a tensor that has a number at every place, none of the forms with which few operations can deal."""
+    if tensor.is_nested:
+        form, cure = "nested", "pad it with x.to_padded_tensor(0.0), or give its parts one by one"
+    elif tensor.layout != torch.strided:
+        form, cure = "sparse", "give x.to_dense()"
+    elif tensor.is_quantized:
+        form, cure = "quantized", "give x.dequantize()"
+    elif tensor.is_meta:
+        form, cure = "without values, on the device meta", "make it on a device with memory"
+    else:
+        return
+    raise EvidentiaError(f"{name} must be a dense tensor, got one that is {form}; {cure}")
+
+
+def check_unmasked(value: Any, name: str) -> None:
+    """Require an array of which nothing is masked: what stands beneath a mask, NumPy hands on as if it were there."""
+    if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.getmaskarray(value).sum())):
+        raise EvidentiaError(
+            f"{name} has {masked} of {value.size} entries masked; fill them, x.filled(...), or leave their samples out"
+        )
 
 
 def in_native_order(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

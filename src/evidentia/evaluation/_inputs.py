@@ -10,8 +10,10 @@ from evidentia._support.checks import (
     TensorLike,
     check_adds_to_one,
     check_class_dim,
+    check_dense,
     check_finite,
     check_same_length,
+    check_unmasked,
     in_native_order,
     kind_of,
     mass_tolerance,
@@ -23,8 +25,10 @@ from evidentia._support.errors import EvidentiaError
 def as_values(value: TensorLike, name: str) -> Tensor:
     """A tensor of float32, float64 or int64 that holds every number given exactly; the device is kept."""
     if isinstance(value, Tensor):
+        check_dense(value, name)
         tensor = value.detach()
     else:
+        check_unmasked(value, name)
         try:
             # A copy, because torch takes neither reversed nor read-only arrays as they are.
             tensor = torch.from_numpy(in_native_order(np.array(value, order="C")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import check_positive, check_unit_interval, validation_enabled
+from evidentia._support.checks import check_positive, check_tensor, check_unit_interval, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia.opinions.special import as_double
 
@@ -32,6 +32,8 @@ def beta_risk(alpha: Tensor, beta: Tensor, target: Tensor) -> Tensor:
         >>> beta_risk(torch.tensor([3.0, 3.0]), torch.tensor([1.0, 1.0]), torch.tensor([1.0, 0.0]))
         tensor([0.3333, 1.8333])
     """
+    for name, given in (("alpha", alpha), ("beta", beta), ("target", target)):
+        check_tensor(given, name)
     if alpha.shape != beta.shape:
         raise EvidentiaError(f"alpha and beta must have one shape, got {tuple(alpha.shape)} and {tuple(beta.shape)}")
     try:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from evidentia._support.checks import TensorLike, check_finite, in_native_order, kind_of
+from evidentia._support.checks import TensorLike, check_dense, check_finite, check_unmasked, in_native_order, kind_of
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 
@@ -88,7 +88,9 @@ def in_order(dataset: Dataset[Any], batch_size: int) -> DataLoader[Any]:
 def as_tensor(values: Any, name: str, model: nn.Module) -> Tensor:
     """A tensor of the values; float64 arrays get the dtype of the model."""
     if isinstance(values, Tensor):
+        check_dense(values, name)
         return values
+    check_unmasked(values, name)
     try:
         tensor = torch.as_tensor(in_native_order(np.array(values, order="C")))
     except (TypeError, ValueError) as error:

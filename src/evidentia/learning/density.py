@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evidentia._support.checks import check_finite
+from evidentia._support.checks import check_finite, check_tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import real_number, whole_number
 from evidentia.opinions.special import as_double
@@ -51,6 +51,9 @@ class GaussianDensity(nn.Module):
     @torch.no_grad()
     def fit(self, features: Tensor, labels: Tensor | None = None) -> GaussianDensity:
         """Estimate the density of features of shape `(N, D)`; without labels, by a single Gaussian."""
+        check_tensor(features, "features")
+        if labels is not None:
+            check_tensor(labels, "labels")
         if features.ndim != 2 or len(features) < 2:
             raise EvidentiaError(
                 "a density needs features of shape (samples, dimensions) with at least 2 samples, "
@@ -89,6 +92,7 @@ class GaussianDensity(nn.Module):
         """The log density of features of shape `(N, D)`."""
         if not self.fitted:
             raise EvidentiaError("the density is not fitted; train with fit(), or call calibrate() after your own loop")
+        check_tensor(features, "features")
         if features.ndim != 2 or features.shape[1] != self.means.shape[1]:
             raise EvidentiaError(
                 f"features need shape (samples, {self.means.shape[1]}) as when fitted, got {tuple(features.shape)}"

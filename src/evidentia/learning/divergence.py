@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evidentia._support.checks import check_tensor
 from evidentia.opinions.special import as_double, scaled_digamma_gap, split_for_series, trigamma_excess
 
 # Below this distance from 1 the series of t ln t - t + 1 is exact to float64 rounding.
@@ -35,6 +36,8 @@ def dirichlet_kl(alpha: Tensor, other: Tensor) -> Tensor:
         >>> dirichlet_kl(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 1.0]))
         tensor(0.1931)
     """
+    check_tensor(alpha, "alpha")
+    check_tensor(other, "other")
     divergence: Tensor = _DirichletKL.apply(as_double(alpha), as_double(other))  # type: ignore[no-untyped-call]
     return divergence.to(alpha.dtype)
 

@@ -16,6 +16,7 @@ from evidentia._support.checks import (
     check_class_dim,
     check_nonnegative,
     check_positive,
+    check_tensor,
     check_unit_interval,
     validation_enabled,
 )
@@ -116,6 +117,7 @@ def misleading_evidence(evidence: Tensor, target: Tensor, prior: float = 1.0) ->
         >>> misleading_evidence(torch.tensor([[9.0, 0.0], [9.0, 1.0]]), torch.tensor([0, 0]))
         tensor([0.0000, 0.1931])
     """
+    check_tensor(evidence, "evidence")
     check_class_dim(evidence, "evidence")
     if validation_enabled():
         check_nonnegative(evidence, "evidence")
@@ -126,6 +128,7 @@ def misleading_evidence(evidence: Tensor, target: Tensor, prior: float = 1.0) ->
 
 def check_alpha(alpha: Tensor) -> None:
     """Raise a clear error unless these are parameters of a Dirichlet: at least two, finite and positive."""
+    check_tensor(alpha, "alpha")
     check_class_dim(alpha, "alpha")
     if validation_enabled():
         check_positive(alpha, "alpha")
@@ -144,6 +147,7 @@ def as_probabilities(target: Tensor, like: Tensor, outliers: bool = False) -> Te
 
     With `outliers`, the probabilities of a sample may all be 0, which says that it belongs to no class.
     """
+    check_tensor(target, "target")
     if target.is_floating_point() and target.shape == like.shape:
         y = target.to(like)
         if validation_enabled():

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.checks import check_finite, check_tensor, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.learning.classifier import EvidentialClassifier
@@ -28,6 +28,7 @@ class SampledClassifier(ABC):
     """A classifier whose predictions are averaged over samples of its outputs."""
 
     def __init__(self, model: EvidentialClassifier) -> None:
+        _check_classifier(model)
         self.model = model
 
     @abstractmethod
@@ -79,7 +80,7 @@ class MCDropout(SampledClassifier):
         super().__init__(model)
         self.samples = whole_number(samples, "samples", 1)
         dropout_layers(model)  # told now, if there are none
-        self.seed = seed
+        self.seed = None if seed is None else whole_number(seed, "seed", 0)
 
     def sample(self, x: Tensor) -> Tensor:
         """M passes with dropout on and everything else in evaluation mode."""
@@ -110,16 +111,18 @@ class Ensemble(SampledClassifier):
     """
 
     def __init__(self, models: Sequence[EvidentialClassifier]) -> None:
-        if not models:
+        members = list(models)
+        if not members:
             raise EvidentiaError("an ensemble needs at least one model")
-        super().__init__(models[0])
-        for model in models[1:]:
-            for setting, mine in models[0].settings().items():
+        super().__init__(members[0])
+        for model in members[1:]:
+            _check_classifier(model)
+            for setting, mine in members[0].settings().items():
                 if (other := model.settings()[setting]) != mine:
                     raise EvidentiaError(
                         f"the members of an ensemble must share their {setting}, got {mine} and {other}"
                     )
-        self.models = list(models)
+        self.models = members
 
     def sample(self, x: Tensor) -> Tensor:
         """The outputs of every member, in evaluation mode."""
@@ -142,6 +145,14 @@ class Ensemble(SampledClassifier):
         return BinomialOpinion.from_multinomial(fused) if isinstance(opinion, BinomialOpinion) else fused
 
 
+def _check_classifier(model: object) -> None:
+    if not isinstance(model, EvidentialClassifier):
+        raise EvidentiaError(
+            f"predictions are sampled from EvidentialClassifiers, got {type(model).__name__}; wrap a network of "
+            "your own in one"
+        )
+
+
 def match_moments(alpha: Tensor) -> Tensor:
     r"""The Dirichlet with the mean and the total variance of a mixture of Dirichlets.
 
@@ -157,6 +168,7 @@ def match_moments(alpha: Tensor) -> Tensor:
         >>> match_moments(torch.tensor([[3.0, 1.0], [3.0, 1.0]]))
         tensor([3., 1.])
     """
+    check_tensor(alpha, "alpha")
     exact = as_double(alpha)
     strength = exact.sum(-1, keepdim=True)
     mean = exact / strength

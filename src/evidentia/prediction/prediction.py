@@ -78,6 +78,11 @@ class Prediction:
             check_unit_interval(self.probs, "probabilities")
             if task == "multiclass":
                 check_adds_to_one(self.probs.sum(-1), self.num_classes, "the probabilities of a sample")
+        if not isinstance(uncertainties, Mapping | None):
+            raise EvidentiaError(
+                f"uncertainties must be a mapping of names to values, got {type(uncertainties).__name__}; give such as "
+                "{'vacuity': values}"
+            )
         given = {name: as_float_tensor(values, name) for name, values in (uncertainties or {}).items()}
         self.uncertainties = _measure(self.probs, opinion, task) | given
         self._check_shapes()
@@ -90,6 +95,8 @@ class Prediction:
         task: Task,
         class_names: Sequence[str] | None,
     ) -> None:
+        if not isinstance(opinion, Opinion | None):
+            raise EvidentiaError(f"opinion must be an opinion of evidentia, got {type(opinion).__name__}")
         self.task = task
         self.probs = probs
         self.opinion = opinion
@@ -169,6 +176,11 @@ class Prediction:
         """
         if (rule is None) == (not thresholds):
             raise EvidentiaError("triage needs either a rule or thresholds, such as triage(vacuity=0.5)")
+        if not isinstance(rule, TriageRule | None):
+            raise EvidentiaError(
+                f"triage needs a rule of TriageRule.calibrate, got {rule!r}; thresholds have names, as in "
+                "triage(vacuity=0.5)"
+            )
         return (rule or TriageRule.of(thresholds)).apply(self.uncertainties)
 
     def to_frame(self) -> pd.DataFrame:
