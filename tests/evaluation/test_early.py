@@ -271,6 +271,8 @@ def test_onset_auc_tells_beginnings_from_quiet():
     for bad in (torch.zeros(1, 10, 2), torch.zeros(10)):
         with pytest.raises(ev.EvidentiaError, match="shape"):
             onset_auc(bad, truth)
+    with pytest.raises(ev.EvidentiaError, match="scores must be a tensor, an array or a list of numbers, got NoneType"):
+        onset_auc(None, truth)
     with pytest.raises(ev.EvidentiaError, match="within"):
         onset_auc(score, truth, within=0)
 
@@ -299,6 +301,9 @@ def test_onset_auc_tells_beginnings_from_quiet():
         (lambda: scored(grid("01"), grid("01"), by="day"), "'clip' or 'event'"),
         (lambda: scored(grid("01"), grid("01"), max_delay=-1), "max_delay"),
         (lambda: scored(grid("01"), grid("01"), early_collar=math.nan), "early_collar"),
+        (lambda: scored(grid("01"), grid("01"), max_delay="1"), "max_delay, in seconds, must be a number, .* got '1'"),
+        (lambda: scored(grid("01"), grid("01"), early_collar=None), "early_collar, in seconds, must be .* got None"),
+        (lambda: EventTruth.from_events([[]], [4], 1, segment=None), "segment, in seconds, must be .* got None"),
         (lambda: scored(torch.full((1, 2, 1), 0.5), grid("01")), "0 or 1"),
     ],
 )
@@ -311,7 +316,7 @@ def test_curves_refuse_bad_scores_and_thresholds():
     truth = EventTruth.from_activity(grid("01"))
     with pytest.raises(ev.EvidentiaError, match="NaN"):
         early_curve(torch.full((1, 2, 1), torch.nan), truth, [0.5])
-    for bad in ([], torch.zeros(2, 2), torch.tensor(0.5)):
+    for bad in ([], torch.zeros(2, 2), torch.tensor(0.5), None, ["0.5"], [[0.5], [0.5, 0.6]]):
         with pytest.raises(ev.EvidentiaError, match="thresholds"):
             early_curve(torch.zeros(1, 2, 1), truth, bad)
 

@@ -98,6 +98,9 @@ def test_the_truth_of_clips():
         event_truth(clips, ["c", "a"])
     with pytest.raises(ev.EvidentiaError, match="once"):
         event_truth(clips, ["a", "a"])
+    for segment in (0, None, "0.1"):
+        with pytest.raises(ev.EvidentiaError, match="segment, in seconds, must be a number, more than 0, got"):
+            event_truth(clips, segment=segment)
 
 
 def test_ten_seconds_are_156_segments():
@@ -212,6 +215,9 @@ def test_soundscapes_over_a_background():
         (lambda: mix_soundscapes([knocks(), Sound(np.ones(9), 9000, "x")], 1), "one rate"),
         (lambda: mix_soundscapes([Sound(np.zeros(RATE), RATE, "x")], 1), "can be heard"),
         (lambda: mix_soundscapes([knocks()], -1), "count"),
+        (lambda: mix_soundscapes([knocks()], 1, duration=None), "duration, in seconds, must be a number, .* got None"),
+        (lambda: mix_soundscapes([knocks()], 1, events=3), "events must be the least and the largest .* got 3"),
+        (lambda: mix_soundscapes([knocks()], 1, snr=("6", "30")), "snr must be the least and the largest"),
         (lambda: Sound(np.zeros((2, 2)), RATE, "x"), "one channel"),
         (lambda: Sound(np.array([np.nan]), RATE, "x"), "finite"),
         (lambda: Sound(np.zeros(3), RATE, ""), "label"),

@@ -269,6 +269,8 @@ def test_a_sigmoid_network_keeps_its_probabilities(dtype):
     for bad in (torch.tensor([[-0.1]]), torch.tensor([[torch.nan]])):
         with pytest.raises(ev.EvidentiaError, match="probability"):
             beta_from_probability(bad)
+    with pytest.raises(ev.EvidentiaError, match="probability must be a tensor, got list"):
+        beta_from_probability(p.tolist())
     with pytest.raises(ev.EvidentiaError, match="strength"):
         beta_from_probability(p, strength=1)
 

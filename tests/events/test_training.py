@@ -284,3 +284,11 @@ def test_units_are_left_alone_where_they_are_large_enough() -> None:
     # A network that has learned before keeps its units.
     after = EventDetector(small.network_, epochs=1, **QUICK).fit([series(1e-6, n) for n in range(5)])
     assert torch.equal(after.network_.unit, small.network_.unit)
+
+
+@pytest.mark.parametrize("loss", ["beta", "bce", "sigmoid"])
+def test_outputs_that_are_no_pairs_are_refused(loss):
+    with pytest.raises(EvidentiaError, match=r"outputs must have the shape .* for and against, got \(5, 3\)"):
+        segment_loss(torch.ones(5, 3), torch.ones(5), loss)
+    with pytest.raises(EvidentiaError, match="outputs must be a tensor, got list"):
+        segment_loss([[2.0, -9.0]], torch.ones(1), loss)

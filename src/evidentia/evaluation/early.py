@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import TensorLike
+from evidentia._support.checks import TensorLike, as_float_tensor
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import as_binary
@@ -198,7 +198,7 @@ def onset_auc(scores: TensorLike, truth: EventTruth, *, within: int = 10) -> Ten
         tensor(1., dtype=torch.float64)
     """
     within = whole_number(within, "within", 1)
-    values = torch.as_tensor(scores).detach().cpu()
+    values = as_float_tensor(scores, "scores").detach().cpu()
     values = values.unsqueeze(-1) if values.ndim == 2 else values
     if values.ndim != 3 or values.shape[2] != 1:
         raise EvidentiaError(f"scores must have shape (N, T) or (N, T, 1), got {tuple(values.shape)}")
@@ -243,7 +243,7 @@ def _found_and_missed(truth: EventTruth, hit: Tensor, by: str) -> tuple[Tensor, 
 
 def as_thresholds(thresholds: Sequence[float] | Tensor, like: Tensor) -> Tensor:
     """Thresholds of shape `(Q, K)` from Q numbers, or from Q numbers a class."""
-    values = torch.as_tensor(thresholds, dtype=like.dtype)
+    values = as_float_tensor(thresholds, "thresholds", like=like)
     if values.ndim == 1:
         values = values.unsqueeze(-1).expand(-1, like.shape[-1])
     if values.ndim != 2 or values.shape[1] != like.shape[-1] or not len(values):

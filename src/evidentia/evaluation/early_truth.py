@@ -75,7 +75,7 @@ class EventTruth:
         segment: float = 0.064,
     ) -> EventTruth:
         """From a list of events (class, onset in seconds, offset in seconds) for each clip."""
-        segment = real_number(segment, "segment, in seconds,", 0, open_low=True)
+        check_segment(segment)
         sizes = _whole(lengths)
         if sizes is None or sizes.ndim != 1 or len(sizes) != len(events) or bool((sizes < 0).any()):
             got = repr(lengths)[:80] if sizes is None or sizes.ndim == 0 else tuple(sizes.shape)
@@ -97,7 +97,7 @@ class EventTruth:
         cls, active: TensorLike, segment: float = 0.064, lengths: Sequence[int] | Tensor | None = None
     ) -> EventTruth:
         """From which classes are active in each segment, 0 or 1, shape `(N, T, K)`: a run of 1s is an event."""
-        segment = real_number(segment, "segment, in seconds,", 0, open_low=True)
+        check_segment(segment)
         y = as_binary(active, "activity").cpu()
         if y.ndim != 3:
             raise EvidentiaError(f"activity must have shape (clips, segments, classes), got {tuple(y.shape)}")
@@ -149,7 +149,7 @@ class EventTruth:
                 class is going on.
         """
         for name, value in (("max_delay", max_delay), ("early_collar", early_collar)):
-            if value is not None:
+            if value is not None or name == "early_collar":
                 real_number(value, f"{name}, in seconds,", 0)
         size = self._segments(segments)
         begin, whole = self._spans()
@@ -247,3 +247,8 @@ def _whole(given: Any) -> Tensor | None:
 
 def _within(lengths: Tensor, segments: int) -> Tensor:
     return (torch.arange(segments) < lengths.unsqueeze(-1)).unsqueeze(-1)
+
+
+def check_segment(segment: float) -> None:
+    """Require a length of segments that time can be divided by."""
+    real_number(segment, "segment, in seconds,", 0, open_low=True)

@@ -106,7 +106,7 @@ def calibrate(
         (1.0, True)
     """
     target = given_target(false_alarms_per_minute, delay, macro_f1)
-    whole_number(thresholds, "thresholds", 2)
+    thresholds = whole_number(thresholds, "thresholds", 2)
     if not truth.minutes:
         raise EvidentiaError(
             f"there is nothing to calibrate on: none of {len(truth.lengths)} clips is as long as a segment of "
@@ -234,6 +234,8 @@ def _variants(head: FusionHead, windows: Sequence[int], decays: Sequence[float])
     settings = head.model_dump()
     tried: dict[str, Sequence[Any]] = {}
     for name, values in (("window", windows), ("decay", decays)):
+        if not isinstance(values, Iterable):
+            raise EvidentiaError(f"{name}s must be a list of values to be tried, got {values!r}; give [{values!r}]")
         if name in settings:
             tried[name] = list(values) or [settings[name]]
         elif values:

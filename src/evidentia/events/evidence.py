@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 
+from evidentia._support.checks import check_tensor
+from evidentia._support.errors import EvidentiaError
 from evidentia.events.fusion import beta_from_probability
 from evidentia.learning import ACTIVATIONS, beta_risk
 
@@ -30,6 +32,7 @@ def beta_parameters(outputs: Tensor, loss: Loss = "beta", activation: Activation
         >>> beta_parameters(torch.tensor([[0.0, 2.0]]))
         (tensor([2.]), tensor([8.3891]))
     """
+    _check_pairs(outputs)
     positive, negative = outputs.unbind(-1)
     if loss == "sigmoid":
         return beta_from_probability(torch.sigmoid(positive - negative))
@@ -59,6 +62,8 @@ def segment_loss(outputs: Tensor, target: Tensor, loss: Loss = "beta", activatio
         >>> segment_loss(torch.tensor([[2.0, -9.0]]), torch.ones(1), "bce")
         tensor([0.1126])
     """
+    _check_pairs(outputs)
+    check_tensor(target, "target")
     if loss == "sigmoid":
         positive, negative = outputs.unbind(-1)
         return F.binary_cross_entropy_with_logits(positive - negative, target.to(outputs), reduction="none")
@@ -68,3 +73,9 @@ def segment_loss(outputs: Tensor, target: Tensor, loss: Loss = "beta", activatio
     # In logarithms: a probability so near 1 that float32 calls it 1 would give an infinite loss.
     total = torch.log(alpha + beta)
     return total - torch.where(target > 0.5, torch.log(alpha), torch.log(beta))
+
+
+def _check_pairs(outputs: Tensor) -> None:
+    check_tensor(outputs, "outputs")
+    if outputs.ndim == 0 or outputs.shape[-1] != 2:
+        raise EvidentiaError(f"outputs must have the shape (..., K, 2), for and against, got {tuple(outputs.shape)}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from evidentia._support.errors import EvidentiaError
-from evidentia._support.scalars import whole_number
+from evidentia._support.scalars import real_number, whole_number
 from evidentia.events.clips import Event
 
 # How long two events of one class are kept apart, in seconds.
@@ -52,13 +54,20 @@ def check_mixing(
     whole_number(seed, "seed", 0)
     if isinstance(rate, bool) or not isinstance(rate, int) or not 1000 <= rate <= 1_000_000:
         raise EvidentiaError(f"rate must be a whole number of samples a second from 1,000 to a million, got {rate!r}")
-    if not 0.1 <= duration <= 3600:
-        raise EvidentiaError(f"duration must be from 0.1 to 3600 seconds, got {duration}")
-    if len(events) != 2 or not 0 <= events[0] <= events[1]:
+    real_number(duration, "duration, in seconds,", 0.1, 3600)
+    if not _is_pair(events) or not 0 <= events[0] <= events[1]:
         raise EvidentiaError(f"events must be the least and the largest number of events in a clip, got {events}")
-    if len(length) != 2 or not 0.01 <= length[0] <= length[1] < float("inf"):
+    if not _is_pair(length) or not 0.01 <= length[0] <= length[1] < float("inf"):
         raise EvidentiaError(
             f"length must be the least and the largest length of an event, from 0.01 s on, got {length}"
         )
-    if len(snr) != 2 or not -100 <= snr[0] <= snr[1] <= 100:
+    if not _is_pair(snr) or not -100 <= snr[0] <= snr[1] <= 100:
         raise EvidentiaError(f"snr must be the least and the largest level over the background in dB, got {snr}")
+
+
+def _is_pair(given: Any) -> bool:
+    try:
+        least, largest = given
+    except (TypeError, ValueError):
+        return False
+    return isinstance(least, Real) and isinstance(largest, Real)

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import Self
 
-from evidentia._support.checks import check_finite, shape_or_kind, validation_enabled
+from evidentia._support.checks import check_finite, check_tensor, shape_or_kind, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.registry import Registry
 from evidentia._support.scalars import real_number
@@ -244,6 +244,7 @@ def beta_from_probability(probability: Tensor, strength: float = 1e6) -> tuple[T
         >>> alpha, beta
         (tensor([ 250., 1000.]), tensor([750.,   1.]))
     """
+    check_tensor(probability, "probability")
     strength = real_number(strength, "strength", 2)
     if validation_enabled():
         check_finite(probability, "probability")
