@@ -178,3 +178,28 @@ def test_a_folder_that_cannot_hold_a_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(EvidentiaError, match="no store can be made"):
         StudyStore(tmp_path / "file" / "results.sqlite")
+
+
+def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_room(path: Path) -> None:
+    with StudyStore(path) as store:
+        store.add([JOB])
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        many = [Job("dummy", {"text": "a" * 1000}, seed, "1") for seed in range(100)]
+        for _ in range(2):
+            with pytest.raises(EvidentiaError, match="cannot be used now: database or disk is full"):
+                store.add(many)
+        assert store.states([many[0].key]) == {}
+        store._connection.execute("PRAGMA max_page_count = 100000")
+        store.add(many)
+        assert store.states([JOB.key, many[-1].key]) == {JOB.key: "waiting", many[-1].key: "waiting"}
+
+
+def test_a_full_disk_on_which_a_store_is_to_be_made_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("evidentia.experiments.store_file.sqlite3.connect", full)
+    with pytest.raises(EvidentiaError, match="cannot be used now: database or disk is full"):
+        StudyStore(path)
+    assert os.listdir(path.parent) == []

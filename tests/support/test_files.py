@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from evidentia import EvidentiaError, FileFormatError
+from evidentia._support import files
 from evidentia._support.files import (
     FORMAT_VERSION,
     check_writable,
@@ -133,6 +135,26 @@ def test_the_old_file_stands_until_the_new_is_whole(tmp_path):
     write_atomically(path, write)
     assert path.read_text() == "new"
     assert os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(files, "save_file", full)
+    with pytest.raises(OSError, match=r"model.safetensors cannot be written: .* No space left on device"):
+        save_tensors(saved, "thing", {}, {})
+
+    def fail(part: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left on device") as told:
+        write_atomically(saved, fail)
+    assert told.value.filename == str(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
 
 
 def test_a_link_goes_on_leading_to_its_file(tmp_path):

@@ -69,9 +69,12 @@ def write_atomically(path: str | Path, write: Callable[[Path], None]) -> None:
             os.fsync(file.fileno())
         part.chmod(stat.S_IMODE(mode))
         part.replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
+        # Of a disk that is full, the system does not say which file is meant.
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = str(path)
         raise
 
 
@@ -143,7 +146,14 @@ def save_tensors(path: str | Path, kind: str, tensors: Mapping[str, Tensor], con
         sha256=_digest(__version__, kind, content, stored),
     )
     metadata = {_MANIFEST_KEY: manifest.model_dump_json()}
-    write_atomically(path, lambda part: save_file(stored, part, metadata=metadata))
+
+    def write(part: Path) -> None:
+        try:
+            save_file(stored, part, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"{path} cannot be written: {error}") from error
+
+    write_atomically(path, write)
 
 
 def load_tensors(path: str | Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -52,9 +52,9 @@ def open_store_file(path: Path) -> sqlite3.Connection:
         FileFormatError: if it is damaged, of another program, or of another version.
         EvidentiaError: if it cannot be reached, or is locked for long.
     """
-    if not path.exists():
-        _make(path)
     with told(path):
+        if not path.exists():
+            _make(path)
         _check_header(path)
         connection = _connect(path)
         try:
