@@ -151,6 +151,7 @@ def test_the_pictures_of_the_thesis_studies_can_be_trained() -> None:
         ('file = "x"\n' + TOML, "no setting 'file'"),
         (TOML.replace('["sure"]', '["surer"]'), "the choice for pictures finds no 'surer' on the axis method"),
         (TOML.replace("dropout = 0.1", "seed = 1"), "seed is no option of a study"),
+        ("name = " + "[" * 100_000, "is no TOML"),
     ],
 )
 def test_a_file_that_is_wrong_is_told_before_any_work(tmp_path: Path, text: str, problem: str) -> None:

@@ -67,6 +67,8 @@ def test_no_errors_at_all_is_a_flat_line():
 def test_at_least_one_score_is_needed(plot):
     with pytest.raises(EvidentiaError, match="at least one score"):
         plot({}, [0, 1])
+    with pytest.raises(EvidentiaError, match="must be given by name, got Tensor; give such as"):
+        plot(torch.rand(2), [0, 1])
 
 
 @pytest.mark.parametrize("plot", [plot_roc, plot_precision_recall])

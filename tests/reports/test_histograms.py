@@ -38,6 +38,7 @@ def test_bins_follow_values_outside_the_unit_interval():
     ("groups", "bins", "message"),
     [
         ({}, 30, "at least one group"),
+        ([0.1, 0.2], 30, "must be given by name, got list; give such as"),
         ({"wrong": []}, 30, "'wrong' holds no values; leave it out"),
         ({"wrong": [0.1, float("nan")]}, 30, "the values of 'wrong' must be finite"),
         ({"wrong": [0.1]}, 0, "bins must be a whole number of at least 1"),

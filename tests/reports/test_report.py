@@ -52,6 +52,14 @@ def test_page_is_well_formed_and_escaped() -> None:
     assert "1 < 2" in outline.text
 
 
+def test_cells_may_be_numbers() -> None:
+    report = Report("Numbers")
+    report.table(("name", "value"), [("a", 0.5), (1, None)])
+    outline = _Outline()
+    outline.feed(report.html())
+    assert {"0.5", "1", "None"} <= set(outline.text)
+
+
 def test_page_has_its_parts() -> None:
     outline = _Outline()
     outline.feed(_report().html())

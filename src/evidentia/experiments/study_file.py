@@ -52,7 +52,7 @@ def load_study(path: str | Path) -> Study:
 def _from_toml(path: Path, text: str) -> Study:
     try:
         settings: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise EvidentiaError(f"{path} is no TOML: {error}") from error
     for name in ("source", "file"):
         if name in settings:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evidentia._support.checks import TensorLike
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import aupr, aurc, auroc, precision_recall_curve, risk_coverage, roc_curve
-from evidentia.reports.style import add_legend, colour, ink, label_axes, new_axes, unit_square
+from evidentia.reports.style import add_legend, check_by_name, colour, ink, label_axes, new_axes, unit_square
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,5 +123,6 @@ def _line(ax: Axes, x: object, y: object, label: str, index: int, drawstyle: str
 
 
 def _require_some(by_name: Mapping[str, TensorLike]) -> None:
+    check_by_name(by_name)
     if not by_name:
         raise EvidentiaError("a curve needs at least one score by name, got none")

@@ -10,7 +10,7 @@ import numpy as np
 from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
-from evidentia.reports.style import add_legend, colour, label_axes, new_axes
+from evidentia.reports.style import add_legend, check_by_name, colour, label_axes, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +39,7 @@ def plot_histograms(
         >>> [text.get_text() for text in ax.get_legend().get_texts()]
         ['right (3)', 'OOD (2)']
     """
+    check_by_name(values_by_group)
     if not values_by_group:
         raise EvidentiaError("a histogram needs at least one group of values, got none")
     bins = whole_number(bins, "bins", 1)

@@ -103,7 +103,7 @@ class Report:
     def table(
         self,
         header: Sequence[str],
-        rows: Iterable[Sequence[str]],
+        rows: Iterable[Sequence[object]],
         caption: str = "",
         *,
         words: int = 1,
@@ -113,21 +113,22 @@ class Report:
 
         Args:
             header: the headings.
-            rows: a text a cell.
+            rows: a text a cell, or what has one, such as a number.
             caption: what stands below.
             words: how many columns hold words and are aligned left; the others are aligned right.
             filters: the headings of columns by whose values the reader can filter; the columns can then be sorted too.
         """
 
-        def cell(tag: str, column: int, text: str) -> str:
+        def cell(tag: str, column: int, content: object) -> str:
+            text = str(content)
             worded = column < words or header[column] == "verdict"
             kinds = [_VERDICTS[text]] if tag == "td" and text in _VERDICTS else ["word"] if worded else []
             kinds += ["long"] if tag == "td" and len(text) > _LONG else []
             marks = (' scope="col"' if tag == "th" else "") + (f' class="{" ".join(kinds)}"' if kinds else "")
             return f"<{tag}{marks}>{html.escape(text)}</{tag}>"
 
-        def line(tag: str, texts: Sequence[str]) -> str:
-            return f"<tr>{''.join(cell(tag, column, text) for column, text in enumerate(texts))}</tr>"
+        def line(tag: str, cells: Sequence[object]) -> str:
+            return f"<tr>{''.join(cell(tag, *numbered) for numbered in enumerate(cells))}</tr>"
 
         marks = ""
         if filters is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,6 +76,14 @@ def new_axes(figsize: tuple[float, float] = (4.8, 3.6)) -> Axes:
     """
     width, height = figsize
     return new_figure(width=width, height=height)[1][0]
+
+
+def check_by_name(values: Any) -> None:
+    """Require a mapping, as what is drawn has its names in the legend."""
+    if not isinstance(values, Mapping):
+        raise EvidentiaError(
+            f"what is drawn must be given by name, got {type(values).__name__}; give such as {{'vacuity': values}}"
+        )
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: float = 200.0) -> None:
