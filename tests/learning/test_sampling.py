@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import nn
@@ -169,3 +171,14 @@ def test_what_does_not_fit_is_refused_in_a_sentence():
             build(nn.Sequential(nn.Linear(4, 4), nn.Dropout()))
     with pytest.raises(EvidentiaError, match="inputs must be finite"):
         MCDropout(model()).predict(X / 0)
+
+
+def test_threads_that_share_a_network_get_what_each_would_get_alone():
+    net = model().eval()
+    sampled = MCDropout(net, samples=5)
+    calls = [lambda: sampled.predict(X), lambda: net.predict(X)] * 100
+    alone = [call() for call in calls[:2]]
+    with ThreadPoolExecutor(8) as pool:
+        found = [future.result() for future in [pool.submit(call) for call in calls]]
+    assert all(same(prediction, alone[index % 2]) for index, prediction in enumerate(found))
+    assert not any(module.training for module in net.modules())

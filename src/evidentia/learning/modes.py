@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,12 +13,16 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from evidentia._support.errors import EvidentiaError
 
+# A mode is of a network and a random state of the whole process, not of a thread, so threads take turns.
+_TURNS = threading.RLock()
+
 
 @contextmanager
 def evaluating(*models: nn.Module) -> Iterator[None]:
     """Put models in evaluation mode inside a `with` block; afterwards every layer is back in the mode it had.
 
-    Layer by layer, because a network in training mode may hold layers that its owner has frozen.
+    Layer by layer, because a network in training mode may hold layers that its owner has frozen. Of several threads
+    one is in such a block at a time.
 
     Example:
         >>> net = nn.Sequential(nn.Dropout(), nn.Dropout().eval())
@@ -27,14 +32,15 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
         >>> net[0].training, net[1].training
         (True, False)
     """
-    modes = {module: module.training for model in models for module in model.modules()}
-    try:
-        for model in models:
-            model.eval()
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
+    with _TURNS:
+        modes = {module: module.training for model in models for module in model.modules()}
+        try:
+            for model in models:
+                model.eval()
+            yield
+        finally:
+            for module, training in modes.items():
+                module.training = training
 
 
 @contextmanager
