@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -110,7 +111,17 @@ def test_purity_of_known_tables():
     assert purity(torch.tensor([7, 7, 7, 2, 2, 2]), torch.tensor([-1, -1, 5, 5, 5, -1])) == pytest.approx(4 / 6)
 
 
+def test_a_seed_may_be_a_number_of_numpy():
+    x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(kmeans(x, 3, np.int64(5)).assignment, kmeans(x, 3, 5).assignment)
+
+
 def test_refusals():
+    with pytest.raises(EvidentiaError, match="seed must be a whole number of at least 0, got None"):
+        kmeans(torch.zeros(5, 2), 2, None)
+    for call in (kmeans, lambda x: share(x, torch.zeros(5)), lambda x: purity(torch.zeros(5), x)):
+        with pytest.raises(EvidentiaError, match="must be a tensor, got ndarray; give"):
+            call(np.zeros(5))
     with pytest.raises(EvidentiaError, match="shape"):
         kmeans(torch.zeros(5))
     with pytest.raises(EvidentiaError, match="clusters must be a whole number"):

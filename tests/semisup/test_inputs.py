@@ -132,6 +132,11 @@ def test_samples_without_features_are_told(vectors: tuple[SemiSupervisedClassifi
         SemiSupervisedClassifier("pi-model", "none", **QUICK).fit((x[:8, :0], Y), x[:, :0])
 
 
+def test_a_single_number_is_no_inputs() -> None:
+    with pytest.raises(EvidentiaError, match="the labeled inputs must be one a class, got the single number 5"):
+        SemiSupervisedClassifier().fit((5, [0, 1]), torch.rand(5, 2))
+
+
 @pytest.mark.parametrize("shape", [(16, 16, 3), (16, 20, 1), (28, 28, 4)])
 def test_channels_last_are_refused(shape: tuple[int, ...]) -> None:
     x = pixels(shape)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evidentia._support.checks import check_finite, validation_enabled
+from evidentia._support.checks import check_finite, check_tensor, validation_enabled
 from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.opinions.special import as_double
@@ -71,6 +71,7 @@ def kmeans(features: Tensor, clusters: int = 20, seed: int = 0, *, steps: int = 
         >>> sorted(found.centres.flatten().round(decimals=2).tolist()), found.sizes.sort()[0].tolist()
         ([0.05, 5.05, 9.0], [1, 2, 2])
     """
+    check_tensor(features, "features")
     if features.ndim != 2 or not features.numel():
         raise EvidentiaError(f"features of shape (samples, dimensions) are needed, got {tuple(features.shape)}")
     for name, value in (("clusters", clusters), ("steps", steps), ("restarts", restarts)):
@@ -78,7 +79,7 @@ def kmeans(features: Tensor, clusters: int = 20, seed: int = 0, *, steps: int = 
     if validation_enabled():
         check_finite(features, "the features to be clustered")
     features = features.detach()
-    rng = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(whole_number(seed, "seed", 0))
     order = _order(features, rng)
     # About their mean, so that little is lost when squared distances are computed by products.
     mean = torch.stack([as_double(part).sum(0) for part in features.split(_ROWS)]).sum(0) / len(features)
@@ -102,6 +103,8 @@ def share(values: Tensor, assignment: Tensor, clusters: int | None = None) -> Te
         >>> share(torch.tensor([1.0, 2.0, 6.0]), torch.tensor([0, 1, 1]), clusters=3)
         tensor([1., 4., 0.])
     """
+    check_tensor(values, "values")
+    check_tensor(assignment, "assignment")
     if values.ndim != 1 or values.shape != assignment.shape:
         raise EvidentiaError(
             f"one value and one cluster a sample are needed, got shapes {tuple(values.shape)} and "
@@ -125,6 +128,8 @@ def purity(assignment: Tensor, truth: Tensor) -> float:
         >>> purity(torch.tensor([0, 0, 0, 1]), torch.tensor([True, True, False, False]))
         0.75
     """
+    check_tensor(assignment, "assignment")
+    check_tensor(truth, "truth")
     if assignment.ndim != 1 or assignment.shape != truth.shape or not len(truth):
         raise EvidentiaError(
             f"one cluster and one truth a sample are needed, got shapes {tuple(assignment.shape)} and "

@@ -146,7 +146,10 @@ def _pair(given: Any, what: str) -> tuple[Raw, Column]:
         raise EvidentiaError(
             f"{what} must be a pair of inputs and classes or a torch Dataset of pairs, got {kind_and_size(given)}"
         )
-    return as_numbers(given[0], f"the {what} inputs"), label_column(given[1], what)
+    inputs = as_numbers(given[0], f"the {what} inputs")
+    if not inputs.ndim:
+        raise EvidentiaError(f"the {what} inputs must be one a class, got the single number {inputs.item():g}")
+    return inputs, label_column(given[1], what)
 
 
 def _pool(given: Any) -> Raw:
