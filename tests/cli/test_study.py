@@ -166,8 +166,11 @@ def test_an_interrupted_study_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_told_before_any_work(tmp_path: Path) -> None:
-    store = tmp_path / "results.sqlite"
+    store, file = tmp_path / "results.sqlite", tmp_path / "file"
+    file.touch()
     for arguments, problem in (
+        (["graph-ood", "--export", f"{file}/table.md"], "table.md cannot be written"),
+        (["graph-ood", "--report", f"{file}/report.html"], "report.html cannot be written"),
         (["graph-odd"], "there is no study named 'graph-odd'"),
         (["graph-ood", "--export", "table.xlsx"], "ending in .md"),
         (["graph-ood", "--address", "auto"], "an address goes with the engine ray"),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from evidentia._support.files import check_writable
 from evidentia.cli.console import plain_console
 from evidentia.cli.figures import titled_table
 from evidentia.experiments import (
@@ -70,6 +71,8 @@ def run_study(
     """Run what is missing, print the table and the failures, export the table and write the report."""
     for file in exports:
         check_export(file)
+    if report is not None:
+        check_writable(report)
     plan = plan_study(find_study(name), preset, seeds, _labels(only))
     tables = [read_results(file) for file in known]
     if report is not None and pictures:
@@ -87,10 +90,11 @@ def run_study(
             notes.print(f"stopped: {done} of {len(plan.jobs)} jobs are done; the same command goes on from there")
             raise typer.Exit(_INTERRUPTED) from None
         table = study_table(plan, store)
-    print_table(console, table)
-    _print_run(notes, plan, run)
+    # Before anything is printed, which a reader that has gone away may end.
     for file in exports:
         export_table(table, file)
+    print_table(console, table)
+    _print_run(notes, plan, run)
     if report is not None:
         drawn = _draw(notes, plan, data_root) if pictures else None
         study_report([table], pictures=None if drawn is None else {table.study: drawn}).save(report)

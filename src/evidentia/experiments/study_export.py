@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evidentia._support.errors import EvidentiaError
-from evidentia._support.files import write_text
+from evidentia._support.files import check_writable, write_text
 from evidentia.experiments.published_figures import printed_decimals
 from evidentia.experiments.study_results import as_json, row_json
 from evidentia.experiments.study_row import VERDICTS, TableRow, Verdict
@@ -89,10 +89,11 @@ def check_export(path: str | Path) -> None:
     """See that a file could be exported to.
 
     Raises:
-        EvidentiaError: if its ending is not one of `EXPORTS`.
+        EvidentiaError: if its ending is not one of `EXPORTS`, or no file can be made where it is to stand.
     """
     if Path(path).suffix not in EXPORTS:
         raise EvidentiaError(f"a table is exported to a file ending in {', '.join(EXPORTS)}, got {path}")
+    check_writable(path)
 
 
 def export_table(table: StudyTable, path: str | Path) -> None:
