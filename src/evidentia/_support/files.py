@@ -86,10 +86,6 @@ def _write_to_device(path: Path, write: Callable[[Path], None]) -> None:
             shutil.copyfileobj(whole, device)
 
 
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
 

@@ -75,7 +75,7 @@ class EventTruth:
         segment: float = 0.064,
     ) -> EventTruth:
         """From a list of events (class, onset in seconds, offset in seconds) for each clip."""
-        check_segment(segment)
+        segment = checked_segment(segment)
         sizes = _whole(lengths)
         if sizes is None or sizes.ndim != 1 or len(sizes) != len(events) or bool((sizes < 0).any()):
             got = repr(lengths)[:80] if sizes is None or sizes.ndim == 0 else tuple(sizes.shape)
@@ -97,7 +97,7 @@ class EventTruth:
         cls, active: TensorLike, segment: float = 0.064, lengths: Sequence[int] | Tensor | None = None
     ) -> EventTruth:
         """From which classes are active in each segment, 0 or 1, shape `(N, T, K)`: a run of 1s is an event."""
-        check_segment(segment)
+        segment = checked_segment(segment)
         y = as_binary(active, "activity").cpu()
         if y.ndim != 3:
             raise EvidentiaError(f"activity must have shape (clips, segments, classes), got {tuple(y.shape)}")
@@ -249,6 +249,6 @@ def _within(lengths: Tensor, segments: int) -> Tensor:
     return (torch.arange(segments) < lengths.unsqueeze(-1)).unsqueeze(-1)
 
 
-def check_segment(segment: float) -> None:
-    """Require a length of segments that time can be divided by."""
-    real_number(segment, "segment, in seconds,", 0, open_low=True)
+def checked_segment(segment: float) -> float:
+    """The length of segments, one that time can be divided by."""
+    return real_number(segment, "segment, in seconds,", 0, open_low=True)

@@ -16,7 +16,7 @@ from evidentia._support.checks import TensorLike, as_float_tensor, check_finite
 from evidentia._support.columns import table_columns
 from evidentia._support.errors import EvidentiaError
 from evidentia.evaluation import EventTruth
-from evidentia.evaluation.early_truth import check_segment
+from evidentia.evaluation.early_truth import checked_segment
 from evidentia.events.front_end.chunks import unmasked
 
 ANY = "*"
@@ -161,7 +161,7 @@ def event_truth(
     events = [
         [(number[label], onset, offset) for label, onset, offset in clip.events if label in number] for clip in clips
     ]
-    check_segment(segment)
+    segment = checked_segment(segment)
     lengths = [int(clip.duration / segment + 1e-6) for clip in clips]
     return EventTruth.from_events(events, lengths, len(names), segment)
 
