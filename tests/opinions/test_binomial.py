@@ -135,7 +135,7 @@ def test_bad_masses(masses, words):
         ((torch.tensor(3e38), 3e38), "sum of the evidence must be finite"),
         ((1.0, 2.0, 2.0), r"base_rate must lie in \[0, 1\]"),
         ((1.0, 2.0, 0.5, -2.0), "prior_weight must be a number, more than 0, got -2"),
-        ((1.0, 2.0, 0.5, None), "prior_weight must be a number, more than 0, got None"),
+        ((1.0, 2.0, 0.5, "two"), "prior_weight must be a number, more than 0, got 'two'"),
         (([1.0, 2.0], [1.0, 2.0, 3.0]), "do not broadcast"),
     ],
 )

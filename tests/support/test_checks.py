@@ -220,7 +220,6 @@ def test_validation_switch_is_the_tasks_own():
 IN_A_FORM_OF_ITS_OWN = [
     (torch.eye(3).to_sparse(), "one that is sparse; give x.to_dense"),
     (torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "one that is nested; pad it"),
-    (torch.ones(3, 3, device="meta"), "one that is without values, on the device meta"),
 ]
 
 
@@ -229,6 +228,11 @@ def test_a_tensor_in_a_form_of_its_own(tensor, message):
     for take in (as_float_tensor, check_tensor, as_values):
         with pytest.raises(EvidentiaError, match=f"evidence must be a dense tensor, got {message}"):
             take(tensor, "evidence")
+
+
+def test_values_that_are_not_there_are_not_looked_at():
+    with pytest.raises(EvidentiaError, match="evidence has no values, on the device meta"):
+        check_finite(torch.ones(3, 3, device="meta"), "evidence")
 
 
 @pytest.mark.parametrize("take", [as_float_tensor, as_values])

@@ -99,8 +99,6 @@ def check_dense(tensor: Tensor, name: str) -> None:
         form, cure = "sparse", "give x.to_dense()"
     elif tensor.is_quantized:
         form, cure = "quantized", "give x.dequantize()"
-    elif tensor.is_meta:
-        form, cure = "without values, on the device meta", "make it on a device with memory"
     else:
         return
     raise EvidentiaError(f"{name} must be a dense tensor, got one that is {form}; {cure}")
@@ -180,6 +178,8 @@ def check_class_dim(tensor: Tensor, name: str) -> None:
 
 def check_finite(tensor: Tensor, name: str) -> None:
     """Require that no entry is NaN or infinite."""
+    if tensor.is_meta:
+        raise EvidentiaError(f"{name} has no values, on the device meta; make it on a device with memory")
     if not _all_finite(tensor):
         kind = "NaN" if bool(torch.isnan(tensor).any()) else "infinite values"
         where = (~torch.isfinite(tensor)).nonzero()

@@ -46,7 +46,7 @@ def plot_embedding(
     Example:
         >>> ax = plot_embedding([[0, 0], [1, 0], [1, 1]], [0, 1, 1], [True, False, False], categories=True)
         >>> [text.get_text() for text in ax.get_legend().get_texts()]
-        ['0', '1']
+        ['0', '1', 'trained on']
     """
     places = as_array(_checked(points, "points", (2,)))
     given = _checked(values, "values")

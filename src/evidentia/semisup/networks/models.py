@@ -246,7 +246,7 @@ def _after(
 
 
 def _rate(dropout: float) -> float:
-    return real_number(dropout, "a dropout rate", 0, 1, open_high=True)
+    return real_number(dropout, "dropout", 0, 1, open_high=True)
 
 
 def _image_shape(input_shape: Sequence[int]) -> tuple[int, int, int]:
