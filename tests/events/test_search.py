@@ -91,3 +91,16 @@ def test_a_delay_out_of_reach_is_come_near_by_the_mean_and_not_by_fewer_hits(per
     candidates = Candidates(tp, fp, 10 - tp, delays, torch.zeros_like(delays), minutes=1.0, per_class=per_class)
     choice, met = choose(candidates, {"delay": 0.1})
     assert (int(choice), met) == (0, False)
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_limits_that_cannot_be_had_together_leave_no_detector_that_hardly_calls(per_class):
+    """One lucky hit is the soonest within the alarms, and nine others are missed."""
+    tp, fp = torch.tensor([[10], [8], [1], [0]]), torch.tensor([[9], [2], [0], [0]])
+    delays = torch.tensor([[1.0], [4.0], [0.3], [0.0]], dtype=torch.float64)
+    missed = (10 - tp).double()
+    candidates = Candidates(tp, fp, 10 - tp, delays, missed, minutes=1.0, per_class=per_class)
+    both = {"delay": 0.2, "false_alarms_per_minute": 3.0}
+    assert [int(choose(candidates, {name: value})[0]) for name, value in both.items()] == [0, 1]
+    choice, met = choose(candidates, both)
+    assert (int(choice), met) == (1, False)

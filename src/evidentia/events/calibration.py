@@ -86,8 +86,8 @@ def calibrate(
             Every alarm that a stream would give outside of its class's events counts, where the false alarms of the
             scores are at most one a clip and class.
         delay: the same with a mean delay over hits of at most so many seconds. With both, macro F1 as large as it gets
-            within both; where they cannot be had together, false alarms stay within theirs, and the delay is as short
-            as it then gets.
+            within both; where they cannot be had together, false alarms stay within theirs, and the censored delay is
+            as short as it then gets.
         macro_f1: the smallest censored delay at this macro F1 or more; by itself.
         windows: windows to choose from; that of the head if none.
         decays: decays to choose from; that of the head if none.

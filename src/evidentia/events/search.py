@@ -72,10 +72,15 @@ class Candidates:
             delays, hits = delays.sum(-1, keepdim=True), hits.sum(-1, keepdim=True)
         return torch.where(hits > 0, delays / hits.clamp(min=1), _NEVER)
 
+    @property
+    def late(self) -> Tensor:
+        """The censored delays: what was missed counts with its whole length."""
+        return self.delay_sum + self.missed_sum
+
     @cached_property
     def tie(self) -> Tensor:
         """What settles ties: false positives, then delays; far below any difference that counts."""
-        return 1e-9 * self.false_positives + 1e-10 * (self.delay_sum + self.missed_sum)
+        return 1e-9 * self.false_positives + 1e-10 * self.late
 
     @cached_property
     def _class_f1(self) -> Tensor:
@@ -130,8 +135,7 @@ def choose(candidates: Candidates, target: Mapping[str, float]) -> tuple[Tensor,
     limits = {name: _limit(candidates, name, value) for name, value in target.items()}
     # Within the search for one limit there may be one for a second: that which silence always keeps to.
     order = [limits[name] for name in ("macro_f1", "delay", "false_alarms_per_minute") if name in limits]
-    late = candidates.delay_sum + candidates.missed_sum
-    gain = -late if "macro_f1" in limits else candidates.gain
+    gain = -candidates.late if "macro_f1" in limits else candidates.gain
     best = _best_apart if candidates.per_class else _best_shared
     choice = best(candidates, gain, order)
     if choice is None:
@@ -202,7 +206,8 @@ def _nearest(candidates: Candidates, limits: Mapping[str, _Limit], best: _Search
     if "macro_f1" in limits:
         tried.append((candidates.gain, []))
     if "delay" in limits:
-        tried.append((-candidates.mean_delay, alarms))
+        # Of few alarms the soonest hits would be a few lucky ones, had misses no say.
+        tried.append((-candidates.late if alarms else -candidates.mean_delay, alarms))
     tried += [(-limit.cost, []) for limit in alarms]
     return next(choice for gain, kept in tried if (choice := best(candidates, gain, kept)) is not None)
 
