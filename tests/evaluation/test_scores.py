@@ -49,6 +49,12 @@ def test_they_follow_their_formulas(dtype):
         np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-6)
 
 
+def test_a_temperature_that_is_learnt_keeps_its_gradient():
+    temperature = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(5, 3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda t: energy(logits, t), temperature)
+
+
 def test_energy_with_temperature():
     logits = torch.randn(5, 3, dtype=torch.float64)
     np.testing.assert_allclose(energy(logits, 2.5), -2.5 * logsumexp(logits.numpy() / 2.5, axis=-1))

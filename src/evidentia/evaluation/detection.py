@@ -82,7 +82,7 @@ def aupr(scores: TensorLike, labels: TensorLike, positive: Literal[0, 1] = 1) ->
         >>> aupr([1, 2, 3, 4], [0, 1, 0, 1], positive=0)
         tensor(0.8333, dtype=torch.float64)
     """
-    check_positive(positive)
+    check_label_to_find(positive)
     counts = _count(scores, labels)
     return _aupr(counts if positive else counts.opposite())
 
@@ -107,7 +107,7 @@ def fpr_at(scores: TensorLike, labels: TensorLike, tpr: float = 0.95) -> Tensor:
     return _fpr_at(_count(scores, labels), checked_tpr(tpr))
 
 
-def check_positive(positive: int) -> None:
+def check_label_to_find(positive: int) -> None:
     """Require a label to be found that is 0 or 1."""
     if positive not in (0, 1):
         raise EvidentiaError(f"positive must be one of the labels 0 and 1, got {positive!r}")

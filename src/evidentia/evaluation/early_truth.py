@@ -148,9 +148,9 @@ class EventTruth:
             early_collar: how long before the onset, in seconds, a call still counts; not while another event of the
                 class is going on.
         """
-        for name, value in (("max_delay", max_delay), ("early_collar", early_collar)):
-            if value is not None or name == "early_collar":
-                real_number(value, f"{name}, in seconds,", 0)
+        real_number(early_collar, "early_collar, in seconds,", 0)
+        if max_delay is not None:
+            real_number(max_delay, "max_delay, in seconds,", 0)
         size = self._segments(segments)
         begin, whole = self._spans()
         end = whole

@@ -20,7 +20,7 @@ from evidentia._support.errors import EvidentiaError
 from evidentia._support.scalars import whole_number
 from evidentia.evaluation._inputs import scored_labels, unsure_errors
 from evidentia.evaluation.calibration import bin_sums, brier_terms, diagram, expected_gap, nll_terms
-from evidentia.evaluation.detection import aupr, auroc, check_positive, checked_tpr, detection_scores, fpr_at
+from evidentia.evaluation.detection import aupr, auroc, check_label_to_find, checked_tpr, detection_scores, fpr_at
 from evidentia.evaluation.selective import aurc
 
 
@@ -90,7 +90,7 @@ class AUPR(_Pairs):
 
     def __init__(self, positive: Literal[0, 1] = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_positive(positive)
+        check_label_to_find(positive)
         self.positive = positive
 
     def compute(self) -> Tensor:

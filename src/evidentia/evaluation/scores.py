@@ -82,7 +82,8 @@ def energy(logits: TensorLike, temperature: float = 1.0) -> Tensor:
         >>> energy([[2.0, 0.0], [0.0, 0.0]])
         tensor([-2.1269, -0.6931])
     """
-    temperature = real_number(temperature, "temperature", 0, open_low=True)
+    # Looked at and not replaced: one that is learnt keeps its gradient.
+    real_number(temperature, "temperature", 0, open_low=True)
     return -temperature * torch.logsumexp(_logits(logits) / temperature, -1)
 
 
